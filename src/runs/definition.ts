@@ -1,0 +1,29 @@
+import type { RunCeilings, ToolSnapshot, Principal } from '../tools/invocation.ts'
+
+/** A published agent, before publication. */
+export interface AgentDefinition {
+  /** `^[a-z][a-z0-9-]{0,62}$`, unique in the organization. */
+  readonly slug: string
+  readonly instructions: string
+  /** Platform names. The model sees these and nothing else. */
+  readonly tools: readonly string[]
+  /** `provider/model`, or null for the deployment's default (`BAILIFF_MODEL`). */
+  readonly model: string | null
+  readonly ceilings: RunCeilings
+}
+
+/** What a run is frozen to when it starts. */
+export interface RunSnapshot {
+  readonly contracts: ToolSnapshot
+  readonly principal: Principal
+  readonly ceilings: RunCeilings
+  readonly instructions: string
+  readonly model: string
+  readonly framework: string
+}
+
+export const DEFAULT_CEILINGS: RunCeilings = { maxTurns: 20, maxToolCalls: 100, maxDurationS: 7 * 24 * 3600, maxCostCents: null }
+
+export type RunStatus = 'queued' | 'running' | 'parked' | 'completed' | 'partial' | 'failed' | 'cancelled'
+
+export const OPEN_STATUSES: readonly RunStatus[] = ['queued', 'running', 'parked']
