@@ -1,6 +1,7 @@
 /** A claim as stored. The claim is also the replay record: there is no second table. */
 export interface JournalRow {
-  readonly status: 'processing' | 'completed'
+  /** `reclaimable`: nobody knew whether it arrived, and a person said to send it again. */
+  readonly status: 'processing' | 'completed' | 'reclaimable'
   /** Hex sha-256 of the validated arguments the claim was taken for. */
   readonly requestHash: string
   readonly attempt: number
@@ -19,6 +20,7 @@ export function readJournal(row: JournalRow | null, call: JournalQuestion): Jour
   if (row === null) return 'absent'
   if (row.requestHash !== call.argsHash) return 'conflict'
   if (row.status === 'completed') return 'completed'
+  if (row.status === 'reclaimable') return 'absent'
   if (row.leaseUntil > call.now) return 'processing'
   return call.onUnknown === 'ask' ? 'unknown' : 'absent'
 }
@@ -33,17 +35,11 @@ export type ClaimReading = 'claimed' | 'completed' | 'processing' | 'conflict' |
 
 /**
  * The pure twin of the claim statement in `storage/call-ledger.ts`. `completed` outranks `moved`: an effect that
- * happened is answered, whatever changed since. Only this reading can say `claimed`.
+ * happened is answered, whatever changed since. Only this reading can say `claimed`, and only `readJournal` `absent`.
  */
-export function readClaim(row: JournalRow | null, call: JournalQuestion, state: ClaimConditions): ClaimReading {
+export function readClaim(row: JournalRow | null, call: JournalQuestion, unmoved: boolean): ClaimReading {
   const reading = readJournal(row, call)
   if (reading === 'completed' || reading === 'conflict') return reading
-  if (!state.unmoved) return 'moved'
-  if (reading === 'unknown') return state.reclaimUnknown ? 'claimed' : 'unknown'
+  if (!unmoved) return 'moved'
   return reading === 'absent' ? 'claimed' : reading
-}
-
-export interface ClaimConditions {
-  readonly unmoved: boolean
-  readonly reclaimUnknown: boolean
 }

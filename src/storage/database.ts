@@ -20,12 +20,18 @@ export interface Queryable {
   readonly kysely: Kysely<DatabaseSchema>
 }
 
+/** A handle whose statements commit or roll back together. It must not be used after its end. */
+export interface Transaction extends Queryable {
+  /** Several statements of a migration, without parameters. */
+  execute(sql: string): Promise<void>
+}
+
 export interface Database extends Queryable {
   readonly dialect: 'pglite' | 'postgres'
   /** For a person: where the data is, without a password. */
   readonly description: string
   /** Commits when `work` resolves, rolls back when it rejects. On PGlite, using the root handle inside throws instead of deadlocking. */
-  transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
+  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>
   /** Several statements of a migration, without parameters. */
   execute(sql: string): Promise<void>
   close(): Promise<void>

@@ -1,31 +1,34 @@
-import type { AccrualVerdict } from '../decision/accrual.ts'
 import type { ClaimEnding } from '../decision/claim-ending.ts'
 import type { ApprovalState } from '../decision/coverage.ts'
 import type { JournalRow } from '../decision/journal.ts'
 import type { Stage2Outcome } from '../decision/stage-two.ts'
 import type { JsonObject, JsonValue } from './json.ts'
-import type { Actor, Credential, ToolInvocation } from './invocation.ts'
+import type { Credential, ToolInvocation } from './invocation.ts'
 import type { ToolResult, ToolSpec } from './models.ts'
 
 /** What the runtime hands along with one proposal. */
 export interface InvokeOptions {
-  /** Approvals answered for the pause this segment resumes. One that names another proposal is ignored. */
+  /** Approvals filed for the pause this segment resumes. One that names another proposal is ignored. */
   readonly authorizedBy?: readonly string[]
   /** Groups the approvals filed for one pause, so that the segment after it finds them. */
   readonly pauseId?: string
-  /** `decide` walks the path to the decision and files what needs a person; nothing is claimed or executed. */
-  readonly mode?: 'execute' | 'decide'
 }
 
 /** The only code that runs a handler. */
 export interface ToolInvoker {
   /**
    * @throws ApprovalRequired a person has to answer first
+   * @throws ReadHeld a rule wants a person for a read, and a read has no pause to carry the answer
    * @throws ClaimInFlight another worker holds a live lease on this very call
    * @throws CancelRequested the run was told to stop
    * @throws Error a platform fault; the segment ends and the engine decides about a retry
    */
   invoke(toolName: string, args: unknown, invocation: ToolInvocation, options?: InvokeOptions): Promise<ToolResult>
+  /**
+   * Walks the same path to the decision and files the question if a person is needed; claims and executes nothing.
+   * Used for the proposals behind the first hold of a turn, so that a person sees the whole turn at once.
+   */
+  foresee(toolName: string, args: unknown, invocation: ToolInvocation, options?: InvokeOptions): Promise<void>
 }
 
 export class ApprovalRequired extends Error {
@@ -36,6 +39,13 @@ export class ApprovalRequired extends Error {
     super(`approval ${approvalId} is pending`)
     this.approvalId = approvalId
     this.expiresAt = expiresAt
+  }
+}
+
+export class ReadHeld extends Error {
+  override readonly name = 'ReadHeld'
+  constructor(tool: string) {
+    super(`a rule requires approval for the read ${tool}, and a read cannot wait for a person`)
   }
 }
 
@@ -58,20 +68,27 @@ export class CancelRequested extends Error {
   }
 }
 
-/** One call on its way: identity, contract and the arguments that are hashed, shown, stored and executed. */
-export interface AdmittedCall {
+/** A call from the moment its span opens: a refusal may come before there are admitted arguments. */
+export interface SpanSubject {
   readonly invocation: ToolInvocation
+  /** Null outside a run scope. */
   readonly rootRunId: string | null
+  /** As proposed; a platform name once the call is admitted. */
+  readonly toolName: string
+  readonly span: ToolSpan
+}
+
+/** One call on its way: contract and the arguments that are hashed, shown, stored and executed. */
+export interface AdmittedCall extends SpanSubject {
   readonly spec: ToolSpec
   readonly args: JsonObject
   /** Hex sha-256 over the RFC 8785 form of `args`. */
   readonly argsHash: string
-  /** `<run>:<step>:<args hash>`; derived once, used by read, file and claim. Null for a read that takes no claim. */
+  /** `<run>:<step>:<args hash>`; derived once, used by open, file and claim. Null for a read, which takes no claim. */
   readonly key: string | null
-  readonly span: ToolSpan
 }
 
-/** The tool span of one call, written once when it closes. */
+/** The tool span of one call. */
 export interface ToolSpan {
   readonly id: string
   readonly parentId: string | null
@@ -82,7 +99,6 @@ export interface ToolSpan {
 
 /** Which of the conditional facts `open` has to read. */
 export interface Needs {
-  readonly journal: boolean
   readonly spend: boolean
   readonly authorizedBy: readonly string[]
 }
@@ -92,6 +108,8 @@ export interface CallState {
   /** Database clock. */
   readonly now: Date
   readonly journal: JournalRow | null
+  /** The stored answer of a completed claim. */
+  readonly response: StoredResponse | null
   readonly toolEnabled: boolean
   readonly granted: boolean
   readonly rulesVersion: number
@@ -101,6 +119,7 @@ export interface CallState {
   readonly spentCents: number | null
 }
 
+/** The handed approval that names this call, if any does. */
 export interface ApprovalRow {
   readonly id: string
   readonly organizationId: string
@@ -108,8 +127,6 @@ export interface ApprovalRow {
   readonly action: string
   readonly argumentsHash: string
   readonly state: ApprovalState
-  readonly kind: ApprovalKind
-  readonly decidedBy: Actor | null
   readonly note: string | null
   readonly expiresAt: Date
 }
@@ -122,7 +139,7 @@ export interface Hold {
   readonly approvalId: string
   readonly kind: ApprovalKind
   readonly preview: string | null
-  readonly policy: Stage2Outcome | null
+  readonly decision: DecisionRecord
   readonly ttlS: number
   readonly pauseId: string | null
 }
@@ -136,9 +153,8 @@ export type FileOutcome =
 /** What the decision was made on; the claim answers `moved` when any of it is no longer true. */
 export interface Expected {
   readonly rulesVersion: number
+  /** Seconds a claim of this call is believed. */
   readonly leaseS: number
-  /** Set when a person said *send again*: a claim that nobody knows the outcome of may be taken over. */
-  readonly reclaimUnknown: boolean
 }
 
 export type ClaimOutcome =
@@ -146,7 +162,7 @@ export type ClaimOutcome =
   | { readonly kind: 'completed'; readonly response: StoredResponse }
   | { readonly kind: 'processing'; readonly leaseUntil: Date }
   | { readonly kind: 'conflict' }
-  | { readonly kind: 'unknown' }
+  | { readonly kind: 'unknown'; readonly journal: JournalRow }
   | { readonly kind: 'moved' }
 
 /** A completed claim's answer: read back by every later identical call of the run. */
@@ -157,23 +173,26 @@ export interface StoredResponse {
 
 /** How one call ended, for the span, the decision row and the claim. */
 export interface CallEnding {
-  /** What happens to the claim; null when none was taken. */
+  /** What happens to the claim; null when this call took none. */
   readonly claim: ClaimEnding | null
   /** Null when the call raised: the model reads nothing. */
   readonly result: ToolResult | null
   readonly status: 'ok' | 'error'
-  /** Stable code, or `raised` with a class name that is safe to show. */
+  /** Stable code, or the class name of what was raised. */
   readonly code: string | null
+  /** Not yet written: a claim writes its decision with itself. */
   readonly decision: DecisionRecord | null
   readonly replayed: boolean
   readonly attempt: number | null
-  readonly usageId: string | null
 }
 
 export interface DecisionRecord {
   readonly stage: 1 | 2
   readonly outcome: 'allow' | 'deny' | 'require_approval' | 'fault'
+  /** What stage 2 said; null when stage 1 refused. */
   readonly policy: Stage2Outcome | null
+  readonly message: string | null
+  /** The approval that answered a `require_approval`. */
   readonly approvalId: string | null
 }
 
@@ -184,23 +203,25 @@ export type CloseOutcome = 'owned' | 'stale'
 export interface CallLedger {
   open(call: AdmittedCall, needs: Needs): Promise<CallState>
   file(call: AdmittedCall, hold: Hold): Promise<FileOutcome>
-  claim(call: AdmittedCall, expected: Expected): Promise<ClaimOutcome>
-  close(call: SpanSubject, ending: CallEnding): Promise<CloseOutcome>
+  claim(call: AdmittedCall, decision: DecisionRecord, expected: Expected): Promise<ClaimOutcome>
+  close(call: SpanSubject | AdmittedCall, ending: CallEnding): Promise<CloseOutcome>
   /** The one narrow read that decides between a bad call and a contract that moved under it. */
   toolEnabled(organizationId: string, tool: string): Promise<boolean>
-  /** Writes what reads left in the batch. Called at every segment end. */
+  /** Writes what successful reads left in the batch. Awaited at every segment end; rejects if any write failed. */
   flush(): Promise<void>
 }
 
-/** Enough of a call to write its span: a refusal may come before there are admitted arguments. */
-export interface SpanSubject {
-  readonly invocation: ToolInvocation
-  readonly rootRunId: string | null
-  readonly toolName: string
-  readonly toolVersion: number | null
-  readonly key: string | null
-  readonly argsHash: string | null
-  readonly span: ToolSpan
+/** Loads the organization's rules and resolves the facts a matching rule mentions, once per decision. */
+export interface PolicyEngine {
+  gather(call: AdmittedCall, rulesVersion: number): Promise<PolicyReading>
+}
+
+/** Everything stage 2 is decided on. */
+export interface PolicyReading {
+  readonly outcome: Stage2Outcome
+  readonly approvalTtlS: number
+  /** The version the rules were actually read at; the claim is made on this one. */
+  readonly rulesVersion: number
 }
 
 /** Resolves the account a tool acts with. Implementations check organization and provider on every call. */
@@ -216,9 +237,17 @@ export interface ConnectionRequest {
   readonly connectionId: string | null
 }
 
-/** Answers whether the run tree may spend more. Absent in a deploy that meters nothing; a metered call then is a wiring fault. */
-export interface AccrualChecker {
-  check(spentCents: number, maxCostCents: number | null): AccrualVerdict
+/** Span identity is ambient; the invoker opens each tool span as a child of whatever is current. */
+export interface AmbientSpans {
+  current(): { readonly rootRunId: string; readonly spanId: string } | null
+  enter<T>(span: AmbientSpan, work: () => Promise<T>): Promise<T>
+}
+
+export interface AmbientSpan {
+  readonly organizationId: string
+  readonly runId: string
+  readonly rootRunId: string
+  readonly spanId: string
 }
 
 /** Where faults that need an operator go. */
@@ -231,3 +260,4 @@ export interface Logger {
   warn(message: string, fields?: Readonly<Record<string, unknown>>): void
   error(message: string, fields?: Readonly<Record<string, unknown>>): void
 }
+

@@ -149,6 +149,8 @@ CREATE TABLE agent.runs (
   tool_calls      integer NOT NULL DEFAULT 0,
   -- Moves with every reason to look at the run again; a segment parks only if it has not moved since it started.
   wake_counter    bigint NOT NULL DEFAULT 0,
+  -- Segments that failed in a row; a finished model turn sets it back.
+  failures        integer NOT NULL DEFAULT 0,
   -- Names the segment that owns the run while it is running.
   segment_id      uuid,
   deadline        timestamptz NOT NULL,
@@ -157,7 +159,7 @@ CREATE TABLE agent.runs (
   started_at      timestamptz,
   ended_at        timestamptz
 );
-CREATE INDEX runs_listing ON agent.runs (organization_id, created_at DESC, id DESC);
+CREATE INDEX runs_listing ON agent.runs (organization_id, id DESC);
 CREATE INDEX runs_open ON agent.runs (status, wake_at) WHERE status IN ('queued', 'running', 'parked');
 
 -- Apart from the run row, so that a person's cancel never waits for a segment's update.
@@ -218,7 +220,8 @@ CREATE TABLE agent.approvals (
 -- One open question a call; the key is released by a terminal row.
 CREATE UNIQUE INDEX approvals_pending ON agent.approvals (run_id, idempotency_key) WHERE state = 'pending';
 CREATE INDEX approvals_by_key ON agent.approvals (run_id, idempotency_key);
-CREATE INDEX approvals_listing ON agent.approvals (organization_id, state, expires_at, id);
+CREATE INDEX approvals_listing ON agent.approvals (organization_id, state, id);
+CREATE INDEX approvals_expiry ON agent.approvals (expires_at) WHERE state = 'pending';
 
 -- High-rate tables: no foreign keys to organizations or runs (0.77 of the rate, measured), hash keys as bytea, no index
 -- on lease or status so that updates stay heap-only.
@@ -227,7 +230,7 @@ CREATE TABLE agent.idempotency_keys (
   scope           text NOT NULL,
   key             text NOT NULL,
   run_id          uuid,
-  status          text NOT NULL CHECK (status IN ('processing', 'completed')),
+  status          text NOT NULL CHECK (status IN ('processing', 'completed', 'reclaimable')),
   request_hash    bytea NOT NULL,
   attempt         integer NOT NULL DEFAULT 1,
   -- The span of the attempt that owns the claim: completion is conditional on it, so a late worker changes nothing.

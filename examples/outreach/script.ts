@@ -1,0 +1,168 @@
+import type { JsonValue, PastCall, Script, ScriptedCall, ScriptedTurn } from 'bailiff/testing'
+import type { Lead } from './leads.ts'
+
+/**
+ * What stands in for a language model when there is no key for one: the same three turns and a summary, for any list of
+ * leads. It reads the answers to its calls like a model would, and its summary claims nothing they do not say.
+ */
+export const outreachScript: Script = (conversation) => {
+  const leads = leadsOf(conversation.input)
+  if (leads.length === 0) return { text: 'The input names no leads, so there was nothing to do.' }
+  switch (conversation.turns.length) {
+    case 0:
+      return look(leads)
+    case 1:
+      return record(leads, conversation.callsOf('crm.search_people'))
+    case 2:
+      return write(leads, conversation.callsOf('crm.upsert_person'))
+    default:
+      return { text: summary(leads, conversation.callsOf('crm.upsert_person'), conversation.callsOf('email.send')) }
+  }
+}
+
+function look(leads: readonly Lead[]): ScriptedTurn {
+  const [first] = leads
+  const query = first === undefined || first.company === '' ? (first?.name ?? '') : first.company
+  return {
+    text: `I have ${counted(leads.length, 'lead')}. I will see whether we know them, starting with ${query}.`,
+    calls: [{ tool: 'crm.search_people', args: { query: cut(query, 100), limit: 10 } }],
+  }
+}
+
+function record(leads: readonly Lead[], searches: readonly PastCall[]): ScriptedTurn {
+  const answer = searches.map(read).at(-1)
+  const found =
+    answer?.kind === 'done' && Array.isArray(answer.data) ? counted(answer.data.length, 'person', 'people') : null
+  return {
+    text: `${found === null ? 'The search gave no usable answer.' : `The search found ${found}.`} I will record every lead.`,
+    calls: leads.map((lead) => ({ tool: 'crm.upsert_person', args: personOf(lead) })),
+  }
+}
+
+function personOf({ name, email, company, title }: Lead): JsonValue {
+  return {
+    email,
+    name: cut(name, 200),
+    ...(company === '' ? {} : { company: cut(company, 200) }),
+    ...(title === '' ? {} : { title: cut(title, 200) }),
+  }
+}
+
+function write(leads: readonly Lead[], upserts: readonly PastCall[]): ScriptedTurn {
+  const recorded = upserts.filter((call) => read(call).kind === 'done').length
+  return {
+    text: `${recorded} of ${counted(leads.length, 'lead')} recorded. I will write to each of them now.`,
+    calls: leads.map(mailTo),
+  }
+}
+
+function mailTo(lead: Lead): ScriptedCall {
+  const body = [
+    `Hello ${lead.name},`,
+    `we help teams like ${lead.company === '' ? 'yours' : `the one at ${lead.company}`} hand routine work to agents without giving up control.`,
+    'Would fifteen minutes next week suit you?',
+    'Best regards,\nThe Bailiff demo',
+  ].join('\n\n')
+  const subject = lead.company === '' ? `A question, ${lead.name}` : `A question for ${lead.company}`
+  return { tool: 'email.send', args: { to: [lead.email], subject: cut(subject, 200), body: cut(body, 20_000) } }
+}
+
+function summary(leads: readonly Lead[], upserts: readonly PastCall[], mails: readonly PastCall[]): string {
+  const lines = leads.map(
+    (lead, index) => `- ${lead.name} <${lead.email}>: ${mailLine(lead, mails[index])}${recordLine(upserts[index])}`,
+  )
+  const sent = leads.filter((lead, index) => isSent(lead, mails[index])).length
+  return [`${sent} of ${counted(leads.length, 'mail')} sent.`, ...lines].join('\n')
+}
+
+/** An answer without data is a person's word that the mail arrived; otherwise the server has to name the recipient. */
+function isSent(lead: Lead, mail: PastCall | undefined): boolean {
+  const answer = mail === undefined ? null : read(mail)
+  if (answer?.kind !== 'done') return false
+  if (answer.data === null) return true
+  const accepted = isRecord(answer.data) ? answer.data['accepted'] : null
+  return Array.isArray(accepted) && accepted.includes(lead.email)
+}
+
+function mailLine(lead: Lead, mail: PastCall | undefined): string {
+  if (mail === undefined) return 'no mail was tried.'
+  const answer = read(mail)
+  if (answer.kind === 'failed') return failedLine(answer)
+  if (answer.kind === 'unclear') return 'the answer could not be read, so whether the mail was sent is not known.'
+  if (!isSent(lead, mail)) return 'not sent, the mail server did not accept the address.'
+  return answer.data === null ? 'sent, as a person confirmed.' : 'sent.'
+}
+
+function failedLine({ code, message }: { readonly code: string; readonly message: string }): string {
+  switch (code) {
+    case 'rejected':
+      return `not sent, a person rejected it (${message}).`
+    case 'denied':
+      return `not sent, a rule refused it (${message}).`
+    case 'timeout':
+      return 'no answer came, so whether the mail was sent is not known.'
+    default:
+      return `not sent (${code}: ${message}).`
+  }
+}
+
+function recordLine(upsert: PastCall | undefined): string {
+  const answer = upsert === undefined ? null : read(upsert)
+  if (answer?.kind === 'done') return ''
+  return answer?.kind === 'failed'
+    ? ` Not recorded in the CRM (${answer.code}).`
+    : ' Whether it was recorded is not known.'
+}
+
+type Answer =
+  | { readonly kind: 'done'; readonly data: JsonValue }
+  | { readonly kind: 'failed'; readonly code: string; readonly message: string }
+  | { readonly kind: 'unclear' }
+
+/** Untrusted answers come in an envelope and not as JSON; whatever has no `ok` says nothing about what happened. */
+function read({ result }: PastCall): Answer {
+  if (!isRecord(result) || typeof result['ok'] !== 'boolean') return { kind: 'unclear' }
+  if (result['ok']) return { kind: 'done', data: result['data'] ?? null }
+  const error = result['error']
+  const text = (field: string) => {
+    const value = isRecord(error) ? error[field] : undefined
+    return typeof value === 'string' ? value : ''
+  }
+  return { kind: 'failed', code: text('code') || 'failed', message: text('message') || 'no reason given' }
+}
+
+function leadsOf(input: string): Lead[] {
+  const parsed = parsedJson(input)
+  const leads = isRecord(parsed) ? parsed['leads'] : null
+  if (!Array.isArray(leads)) return []
+  const found = leads.filter(isRecord).flatMap((lead) => {
+    const text = (field: string) => {
+      const value = Object.hasOwn(lead, field) ? lead[field] : ''
+      return typeof value === 'string' ? value.replace(/\s+/g, ' ').trim() : ''
+    }
+    const email = text('email')
+    return email === '' ? [] : [{ email, name: text('name') || email, company: text('company'), title: text('title') }]
+  })
+  // Two mails to one address would be one effect or two, and the summary could not say which.
+  return [...new Map(found.toReversed().map((lead) => [lead.email.toLowerCase(), lead])).values()].toReversed()
+}
+
+function parsedJson(text: string): JsonValue {
+  try {
+    return JSON.parse(text) as JsonValue
+  } catch {
+    return null
+  }
+}
+
+function isRecord(value: JsonValue | undefined): value is { readonly [key: string]: JsonValue } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function cut(text: string, characters: number): string {
+  return Array.from(text).slice(0, characters).join('')
+}
+
+function counted(count: number, one: string, many = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`
+}

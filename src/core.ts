@@ -1,0 +1,133 @@
+import { v7 as uuidv7 } from 'uuid'
+import { approvalsService, type ApprovalsService } from './approvals/service.ts'
+import type { SecretSource } from './connections/connection.ts'
+import { connectionResolver } from './connections/resolver.ts'
+import { checkAccrual } from './decision/accrual.ts'
+import { policyCatalogue, type PolicyCatalogue } from './policy/catalogue.ts'
+import { policyEngine } from './policy/engine.ts'
+import { cachedPolicy } from './policy/policy.ts'
+import type { RunStore } from './runs/run-store.ts'
+import { currentScope, withScope } from './spans/ambient.ts'
+import { liveEvents, type LiveEvents } from './spans/live-events.ts'
+import type { SpanStore } from './spans/span-store.ts'
+import { approvalStore } from './storage/approval-store.ts'
+import { callLedger } from './storage/call-ledger.ts'
+import { connectionStore, type ConnectionAdministration } from './storage/connection-store.ts'
+import type { Database } from './storage/database.ts'
+import { definitionStore, type DefinitionStore } from './storage/definition-store.ts'
+import { grantStore, type GrantStore } from './storage/grant-store.ts'
+import { migrate } from './storage/migrate.ts'
+import { organizationStore, type OrganizationStore } from './storage/organization-store.ts'
+import { policySource } from './storage/policy-source.ts'
+import { ruleStore, type RuleStore } from './storage/rule-store.ts'
+import { runStore } from './storage/run-store.ts'
+import { spanStore } from './storage/span-store.ts'
+import { toolStore, type ToolStore } from './storage/tool-store.ts'
+import { DefaultToolInvoker } from './tools/default-invoker.ts'
+import type { ToolDeclaration } from './tools/declarations.ts'
+import type { FactResolver } from './tools/handler.ts'
+import type { AmbientSpans, CallLedger, ConnectionResolver, ErrorReporter, Logger, ToolInvoker } from './tools/invoker.ts'
+import { buildRegistry, type ToolRegistry } from './tools/registry.ts'
+import { priceBook, type PriceBook, type PriceTable } from './usage/prices.ts'
+
+export interface CoreOptions {
+  readonly database: Database
+  readonly tools: readonly ToolDeclaration[]
+  readonly facts?: readonly FactResolver[]
+  /** Where credentials come from. Without one, a tool that declares a connection answers `connection_required`. */
+  readonly secrets?: SecretSource
+  readonly prices?: PriceTable
+  readonly logger?: Logger
+  readonly reporter?: ErrorReporter
+  readonly now?: () => Date
+}
+
+/** Every part of the decision path, wired to one database. Organization-neutral: each verb takes the organization. */
+export interface Core {
+  readonly database: Database
+  readonly registry: ToolRegistry
+  readonly invoker: ToolInvoker
+  readonly ledger: CallLedger
+  readonly approvals: ApprovalsService
+  readonly ambient: AmbientSpans
+  readonly live: LiveEvents
+  readonly prices: PriceBook
+  readonly catalogue: PolicyCatalogue
+  readonly stores: Stores
+  readonly logger: Logger
+  readonly reporter: ErrorReporter
+  readonly now: () => Date
+  readonly newId: () => string
+  /** Who is told when a run has a reason to go on. The runtime sets it; without one, nobody is waiting. */
+  onWake(listener: (runId: string) => Promise<void>): void
+}
+
+export interface Stores {
+  readonly organizations: OrganizationStore
+  readonly definitions: DefinitionStore
+  readonly grants: GrantStore
+  readonly rules: RuleStore
+  readonly tools: ToolStore
+  readonly runs: RunStore
+  readonly spans: SpanStore
+  readonly connections: ConnectionAdministration
+}
+
+/** Span identity, from the one ambient scope. */
+const AMBIENT: AmbientSpans = { current: currentScope, enter: (span, work) => withScope(span, work) }
+
+const SILENT: Logger = { info: () => undefined, warn: () => undefined, error: () => undefined }
+
+/**
+ * Applies pending migrations and wires the parts.
+ * @throws RegistryError names every fault of every tool
+ */
+export async function createCore(options: CoreOptions): Promise<Core> {
+  const { database } = options
+  await migrate(database)
+  const shared = { logger: options.logger ?? SILENT, now: options.now ?? (() => new Date()), newId: () => uuidv7() }
+  const reporter = options.reporter ?? { report: (error, context) => shared.logger.error('a fault needs an operator', { error, ...context }) }
+  const facts = options.facts ?? []
+  const stores = storesOf(database)
+  const registry = await buildRegistry(options.tools, { facts, versions: stores.tools })
+  const catalogue = policyCatalogue(registry.names().flatMap((name) => registry.get(name) ?? []), facts)
+  const live = liveEvents()
+  const ledger = callLedger(database, { newId: shared.newId, onSpan: live.changed })
+  const connections: ConnectionResolver = connectionResolver({ store: stores.connections, secrets: options.secrets ?? NO_SECRETS })
+  const policy = policyEngine({ policy: cachedPolicy(policySource(database), catalogue), resolvers: registry.facts, logger: shared.logger })
+  const invoker = new DefaultToolInvoker({ registry, ledger, policy, connections, ambient: AMBIENT, accrual: checkAccrual, reporter, ...shared })
+  let wake: (runId: string) => Promise<void> = () => Promise.resolve()
+  const approvals = approvalsService({ store: approvalStore(database), registry, wake: (runId) => wake(runId) })
+  return {
+    database,
+    registry,
+    invoker,
+    ledger,
+    approvals,
+    ambient: AMBIENT,
+    live,
+    prices: priceBook(options.prices),
+    catalogue,
+    stores,
+    reporter,
+    ...shared,
+    onWake: (listener) => {
+      wake = listener
+    },
+  }
+}
+
+const NO_SECRETS: SecretSource = { read: () => Promise.resolve({}) }
+
+function storesOf(database: Database): Stores {
+  return {
+    organizations: organizationStore(database),
+    definitions: definitionStore(database),
+    grants: grantStore(database),
+    rules: ruleStore(database),
+    tools: toolStore(database),
+    runs: runStore(database),
+    spans: spanStore(database),
+    connections: connectionStore(database),
+  }
+}

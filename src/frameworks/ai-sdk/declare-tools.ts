@@ -1,0 +1,65 @@
+import { jsonSchema, type JSONSchema7, type Tool, type ToolSet } from 'ai'
+import type { JsonValue } from '../../tools/json.ts'
+import { modelNames } from '../../tools/model-names.ts'
+import { MAX_MODEL_TOOL_NAME_LENGTH, modelToolName, type ToolSpec } from '../../tools/models.ts'
+import { providerSchema } from './provider-schema.ts'
+
+/** One read, asked for by the framework. */
+export interface ReadCall {
+  /** The framework's id of the call. */
+  readonly callId: string
+  /** Platform name. */
+  readonly toolName: string
+  readonly args: JsonValue
+}
+
+/** Runs one read and answers the text the model reads. Whatever it throws would become a text too, so it must not throw. */
+export type ReadExecutor = (call: ReadCall) => Promise<string>
+
+export interface DeclaredTools {
+  /** By model-facing name, in the order of the contracts. Reads have an `execute`; writes and sends have none. */
+  readonly tools: ToolSet
+  /** The contract behind a name a model wrote, or undefined for a name this segment does not know. */
+  contractOf(name: string): ToolSpec | undefined
+}
+
+/** The names every provider accepts. */
+const MODEL_NAME = new RegExp(`^[a-zA-Z0-9_-]{1,${MAX_MODEL_TOOL_NAME_LENGTH}}$`)
+
+/**
+ * Declares the frozen contracts of one segment. The map from model-facing to platform names lives here and nowhere else,
+ * and it is checked again because a segment reads the frozen snapshot of its run, not the registry.
+ *
+ * @throws ModelNameCollision when two contracts share a model-facing name, or one is longer than providers accept
+ */
+export function declareTools(contracts: readonly ToolSpec[], read: ReadExecutor): DeclaredTools {
+  const names = modelNames(contracts)
+  const byPlatformName = new Map(contracts.map((contract) => [contract.name, contract]))
+  return {
+    tools: Object.fromEntries(contracts.map((contract) => [modelToolName(contract.name), declare(contract, read)])),
+    // A model that was told platform names in its instructions may write one; the two sets of names cannot overlap.
+    contractOf: (name) => byPlatformName.get(names.get(name) ?? name),
+  }
+}
+
+/**
+ * A name that may stand in the history sent to a provider: as declared, as the model wrote it, or a placeholder, since a
+ * provider that refuses a character in a declaration refuses it in the history too.
+ */
+export function historyName(written: string, contract: ToolSpec | undefined): string {
+  if (contract !== undefined) return modelToolName(contract.name)
+  return MODEL_NAME.test(written) ? written : 'unknown_tool'
+}
+
+function declare(contract: ToolSpec, read: ReadExecutor): Tool {
+  // Without a validate function the AI SDK hands on whatever JSON the model wrote, so that only the invoker judges it.
+  const inputSchema = jsonSchema<JsonValue>(providerSchema(contract.inputSchema) as JSONSchema7)
+  const { description } = contract
+  if (contract.sideEffects !== 'read') return { description, inputSchema, outputSchema: jsonSchema({}) }
+  const toolName = contract.name
+  return {
+    description,
+    inputSchema,
+    execute: (args: JsonValue, { toolCallId }: { toolCallId: string }) => read({ callId: toolCallId, toolName, args }),
+  }
+}

@@ -1,0 +1,57 @@
+import type { FactRequest, FactResolver } from '../tools/handler.ts'
+import type { AdmittedCall, Logger, PolicyEngine, PolicyReading } from '../tools/invoker.ts'
+import type { Stage2Outcome } from '../decision/stage-two.ts'
+import { decidePolicy } from './decide.ts'
+import { resolveFacts } from './facts.ts'
+import type { Policy } from './policy.ts'
+import type { PolicyCall } from './rule-set.ts'
+
+export interface PolicyEngineParts {
+  readonly policy: Policy
+  readonly resolvers: ReadonlyMap<string, FactResolver>
+  readonly logger: Logger
+  /** Milliseconds; only what is left of the run's deadline is measured with it. */
+  readonly clock?: () => number
+}
+
+/** Stage 2 for one call: the organization's rules, the facts they read about this call, and what they say together. */
+export function policyEngine(parts: PolicyEngineParts): PolicyEngine {
+  const clock = parts.clock ?? Date.now
+  return {
+    async gather(call: AdmittedCall, rulesVersion: number): Promise<PolicyReading> {
+      const organization = await parts.policy.load(call.invocation.organizationId, rulesVersion)
+      const { rules, defaults, approvalTtlS } = organization
+      const asked: PolicyCall = { tool: call.spec.name, args: call.args, invocation: call.invocation }
+      const names = { needed: rules.factsNeeded(asked.tool), forShadow: rules.factsForShadow(asked.tool) }
+      const resolution = await resolveFacts(requestOf(call, clock()), names, parts.resolvers)
+      if (resolution.kind === 'fault') {
+        const { name, message, cause } = resolution
+        parts.logger.error('policy fact not resolved', {
+          fact: name,
+          tool: asked.tool,
+          runId: asked.invocation.runId,
+          cause,
+        })
+        return { outcome: faultOutcome(message), approvalTtlS, rulesVersion: organization.version }
+      }
+      const question = { rules, call: asked, facts: resolution.facts, defaults, sideEffects: call.spec.sideEffects }
+      return { outcome: decidePolicy(question), approvalTtlS, rulesVersion: organization.version }
+    },
+  }
+}
+
+/** Facts are part of the call: they get the tool's own time, and never more than the run has left. */
+function requestOf(call: AdmittedCall, now: number): FactRequest {
+  const leftMs = Math.max(0, Math.min(call.spec.timeoutS * 1000, call.invocation.deadline.getTime() - now))
+  return {
+    invocation: call.invocation,
+    rootRunId: call.rootRunId,
+    tool: call.spec.name,
+    args: call.args,
+    signal: AbortSignal.timeout(Math.ceil(leftMs)),
+  }
+}
+
+function faultOutcome(message: string): Stage2Outcome {
+  return { effect: 'fault', ruleId: null, ruleName: null, message, ttlS: null, approvers: [], facts: {}, shadow: [] }
+}

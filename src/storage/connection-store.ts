@@ -1,0 +1,126 @@
+import { v7 as uuidv7, validate as isUuid } from 'uuid'
+import { LEGAL_FROM, type Connection, type ConnectionState, type ConnectionStore } from '../connections/connection.ts'
+import type { Queryable } from './database.ts'
+
+export interface NewConnection {
+  readonly organizationId: string
+  readonly provider: string
+  readonly label: string
+  /** Public settings only; whoever may list connections can read them. */
+  readonly settings: Readonly<Record<string, string>>
+}
+
+/** `label_taken`: the label names another connection of that provider already, which may be a revoked one. */
+export type CreateOutcome =
+  | { readonly kind: 'created'; readonly connection: Connection }
+  | { readonly kind: 'label_taken'; readonly connection: Connection }
+
+export type StateOutcome =
+  | { readonly kind: 'changed'; readonly connection: Connection }
+  /** The state it is in cannot lead to the one that was asked for. */
+  | { readonly kind: 'refused'; readonly state: ConnectionState }
+  | { readonly kind: 'not_found' }
+
+export interface StateChange {
+  readonly organizationId: string
+  readonly connectionId: string
+  readonly state: ConnectionState
+}
+
+export interface ConnectionAdministration extends ConnectionStore {
+  create(wanted: NewConnection): Promise<CreateOutcome>
+  /** Conditional on the state it comes from, so that a late failure cannot revive a revoked connection. */
+  setState(change: StateChange): Promise<StateOutcome>
+}
+
+/** Connections on the service path, which bypasses row-level security: every query names its organization. */
+export function connectionStore(database: Queryable): ConnectionAdministration {
+  const { kysely } = database
+  return {
+    async list(organizationId, provider) {
+      const rows = await kysely
+        .selectFrom('agent.connections')
+        .select(COLUMNS)
+        .where('organization_id', '=', organizationId)
+        .where('provider', '=', provider)
+        .orderBy('label')
+        .orderBy('id')
+        .execute()
+      return rows.map(toConnection)
+    },
+
+    async create({ organizationId, provider, label, settings }) {
+      const id = uuidv7()
+      // The empty update makes the statement return the row that is there, whichever of two racers made it.
+      const row = await kysely
+        .insertInto('agent.connections')
+        .values({
+          id,
+          organization_id: organizationId,
+          provider,
+          label,
+          state: 'connected',
+          settings: JSON.stringify(settings),
+        })
+        .onConflict((conflict) =>
+          conflict
+            .columns(['organization_id', 'provider', 'label'])
+            .doUpdateSet({ label: (eb) => eb.ref('excluded.label') }),
+        )
+        .returning(COLUMNS)
+        .executeTakeFirstOrThrow()
+      return { kind: row.id === id ? 'created' : 'label_taken', connection: toConnection(row) }
+    },
+
+    async setState({ organizationId, connectionId, state }) {
+      // The id may come from a path or a command line; the database would answer a fault for what is not a UUID.
+      if (!isUuid(connectionId)) return { kind: 'not_found' }
+      const changed = await kysely
+        .updateTable('agent.connections')
+        .set({ state, changed_at: (eb) => eb.fn('now') })
+        .where('organization_id', '=', organizationId)
+        .where('id', '=', connectionId)
+        .where('state', 'in', LEGAL_FROM[state])
+        .returning(COLUMNS)
+        .executeTakeFirst()
+      if (changed !== undefined) return { kind: 'changed', connection: toConnection(changed) }
+      const found = await kysely
+        .selectFrom('agent.connections')
+        .select('state')
+        .where('organization_id', '=', organizationId)
+        .where('id', '=', connectionId)
+        .executeTakeFirst()
+      return found === undefined ? { kind: 'not_found' } : { kind: 'refused', state: found.state }
+    },
+  }
+}
+
+const COLUMNS = ['id', 'organization_id', 'provider', 'label', 'state', 'settings'] as const
+
+interface Row {
+  readonly id: string
+  readonly organization_id: string
+  readonly provider: string
+  readonly label: string
+  readonly state: ConnectionState
+  readonly settings: unknown
+}
+
+function toConnection(row: Row): Connection {
+  return {
+    id: row.id,
+    organizationId: row.organization_id,
+    provider: row.provider,
+    label: row.label,
+    state: row.state,
+    settings: textsOf(row.settings),
+  }
+}
+
+/** Settings are written by this module alone, but a row edited by hand must not put a number where a host is expected. */
+function textsOf(settings: unknown): Record<string, string> {
+  if (typeof settings !== 'object' || settings === null) return {}
+  return Object.fromEntries(
+    Object.entries(settings).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  )
+}

@@ -1,0 +1,2 @@
+export { type PgOptions, pgDatabase } from './driver.ts'
+export { DatabaseUnavailable } from '../errors.ts'

@@ -1,0 +1,152 @@
+import type { AccrualVerdict } from '../decision/accrual.ts'
+import { answerBeforePolicy, answerFromClaim, decideByPolicy, type Ended, type Refusal, type Verdict } from '../decision/path.ts'
+import { admitCall } from './admission.ts'
+import { executeCall } from './execute.ts'
+import { holdCall } from './hold.ts'
+import type { ToolInvocation } from './invocation.ts'
+import {
+  CancelRequested,
+  ClaimInFlight,
+  type AdmittedCall,
+  type AmbientSpans,
+  type CallLedger,
+  type ConnectionResolver,
+  type DecisionRecord,
+  type ErrorReporter,
+  type InvokeOptions,
+  type Logger,
+  type PolicyEngine,
+  type SpanSubject,
+  type ToolInvoker,
+} from './invoker.ts'
+import type { ToolResult } from './models.ts'
+import type { ToolRegistry } from './registry.ts'
+import { failure, replayed } from './result.ts'
+import { insideSpan, openSpan } from './span.ts'
+
+export interface InvokerDependencies {
+  readonly registry: ToolRegistry
+  readonly ledger: CallLedger
+  readonly policy: PolicyEngine
+  readonly connections: ConnectionResolver
+  readonly ambient: AmbientSpans
+  /** Null in a deploy that wired no meter: a metered call is then a fault, not an empty purse. */
+  readonly accrual: ((spentCents: number | null, maxCostCents: number | null) => AccrualVerdict) | null
+  readonly reporter: ErrorReporter
+  readonly logger: Logger
+  readonly now: () => Date
+  readonly newId: () => string
+}
+
+/**
+ * A decision whose ground moved before the claim is made again. Three rounds: ground that moves faster than a call can
+ * be decided is something a person should hear of.
+ */
+const DECISION_ROUNDS = 3
+
+/** Added to the tool's timeout, so that a claim outlives its own worker's last write. Seconds. */
+const LEASE_MARGIN_S = 30
+
+/** The decision path: `#run` is the list of its steps, and the functions it names hold the detail. */
+export class DefaultToolInvoker implements ToolInvoker {
+  readonly #deps: InvokerDependencies
+  /** Faults already reported. Their causes are static, so one report lasts for the life of the invoker. */
+  readonly #reported = new Set<string>()
+
+  constructor(deps: InvokerDependencies) {
+    this.#deps = deps
+  }
+
+  async invoke(toolName: string, args: unknown, invocation: ToolInvocation, options: InvokeOptions = {}): Promise<ToolResult> {
+    const subject = openSpan(this.#deps, { toolName, args, invocation })
+    return insideSpan(this.#deps.ambient, subject, () => this.#run(subject, args, options))
+  }
+
+  async foresee(toolName: string, args: unknown, invocation: ToolInvocation, options: InvokeOptions = {}): Promise<void> {
+    const subject = openSpan(this.#deps, { toolName, args, invocation })
+    await insideSpan(this.#deps.ambient, subject, () => this.#foresee(subject, args, options))
+  }
+
+  async #run(subject: SpanSubject, args: unknown, options: InvokeOptions): Promise<ToolResult> {
+    const admission = await admitCall(this.#deps, subject, args)
+    if (admission.kind === 'refuse') return this.#refuse(subject, admission)
+    const { call } = admission
+    for (let round = 0; round < DECISION_ROUNDS; round += 1) {
+      const verdict = await this.#decide(call, options)
+      if (verdict.kind !== 'run') return this.#settle(call, verdict, options)
+      if (call.key === null) return executeCall(this.#deps, call, { attempt: null, record: verdict.record })
+      const expected = { rulesVersion: verdict.rulesVersion, leaseS: call.spec.timeoutS + LEASE_MARGIN_S }
+      const claim = await this.#deps.ledger.claim(call, verdict.record, expected)
+      if (claim.kind === 'claimed') return executeCall(this.#deps, call, { attempt: claim.attempt, record: null })
+      const lost = answerFromClaim(claim)
+      if (lost !== null) return this.#settle(call, lost, options)
+    }
+    const unsettled = new Error(`${call.toolName}: rules, grants or run control kept moving; no decision in ${DECISION_ROUNDS} rounds`)
+    return this.#raise(call, unsettled)
+  }
+
+  /** Read once, then decide: contract, journal, approval, facts, grant, rules, budget. */
+  async #decide(call: AdmittedCall, options: InvokeOptions): Promise<Verdict> {
+    const needs = { spend: call.spec.metered, authorizedBy: options.authorizedBy ?? [] }
+    const state = await this.#deps.ledger.open(call, needs)
+    const early = answerBeforePolicy(call, state, this.#deps.registry.get(call.spec.name))
+    if (early.kind !== 'proceed') return early
+    const policy = await this.#deps.policy.gather(call, state.rulesVersion)
+    return decideByPolicy(call, { state, policy, approvedBy: early.approvedBy, accrual: this.#deps.accrual })
+  }
+
+  /** Ends a call without running it: with a value, or by raising what the runtime waits for. */
+  async #settle(call: AdmittedCall, verdict: Ended, options: InvokeOptions): Promise<ToolResult> {
+    switch (verdict.kind) {
+      case 'refuse':
+        return this.#refuse(call, verdict)
+      case 'replay':
+        return this.#answer(call, replayed(verdict.response), null)
+      case 'cancelled':
+        return this.#raise(call, new CancelRequested(verdict.reason))
+      case 'in_flight':
+        return this.#raise(call, new ClaimInFlight(call.toolName, verdict.leaseUntil))
+      case 'ask':
+      case 'pending': {
+        const held = await holdCall(this.#deps, call, { verdict, pauseId: options.pauseId ?? null })
+        if (held.kind === 'rejected') return this.#refuse(call, held.refusal)
+        throw held.error
+      }
+    }
+  }
+
+  async #foresee(subject: SpanSubject, args: unknown, options: InvokeOptions): Promise<void> {
+    const admission = await admitCall(this.#deps, subject, args)
+    if (admission.kind === 'refuse') return
+    const verdict = await this.#decide(admission.call, options)
+    if (verdict.kind === 'ask') await holdCall(this.#deps, admission.call, { verdict, pauseId: options.pauseId ?? null })
+  }
+
+  async #refuse(subject: SpanSubject, refusal: Refusal): Promise<ToolResult> {
+    if (refusal.fault !== null) this.#reportFault(subject, refusal.fault)
+    return this.#answer(subject, failure(refusal), refusal.record)
+  }
+
+  /** A refusal is written before it is answered, so that what policy stopped is in the tree. */
+  async #answer(subject: SpanSubject, result: ToolResult, decision: DecisionRecord | null): Promise<ToolResult> {
+    const status = result.ok ? 'ok' : 'error'
+    const ending = { claim: null, result, status, code: result.error?.code ?? null, decision, replayed: result.meta.replayedFrom !== undefined, attempt: null } as const
+    await this.#deps.ledger.close(subject, ending)
+    return result
+  }
+
+  async #raise(subject: SpanSubject, error: Error): Promise<never> {
+    await this.#deps.ledger.close(subject, { claim: null, result: null, status: 'error', code: error.name, decision: null, replayed: false, attempt: null })
+    throw error
+  }
+
+  /** One report an invoker and cause, so that a fan-out does not bury every other defect; the log has every call. */
+  #reportFault(subject: SpanSubject, cause: string): void {
+    const context = { tool: subject.toolName, cause, runId: subject.invocation.runId }
+    this.#deps.logger.error('a call could not be governed', context)
+    const key = `${subject.toolName}:${cause}`
+    if (this.#reported.has(key)) return
+    this.#reported.add(key)
+    this.#deps.reporter.report(new Error(`${subject.toolName}: ${cause}`), { tool: subject.toolName, cause })
+  }
+}

@@ -1,0 +1,62 @@
+import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import pg from 'pg'
+import { inject } from 'vitest'
+import type { Database } from '../../src/storage/database.ts'
+import { pgDatabase } from '../../src/storage/pg/index.ts'
+import { pgliteDatabase } from '../../src/storage/pglite/index.ts'
+import { TEMPLATE } from './provided.ts'
+
+export interface TestDatabase {
+  readonly database: Database
+  readonly dialect: Database['dialect']
+  /** For child processes and other clients; null on PGlite, which has one owner. */
+  readonly url: string | null
+  /** A second pool on the same data; on PGlite the same handle, since there is only one session. */
+  another(): Promise<Database>
+  /** Closes every handle that came from here and removes the data. */
+  close(): Promise<void>
+}
+
+/** A fresh, migrated database of the project's dialect. */
+export async function testDatabase(): Promise<TestDatabase> {
+  return inject('dialect') === 'pglite' ? embedded() : onServer()
+}
+
+async function embedded(): Promise<TestDatabase> {
+  const image = new Blob([await readFile(inject('pgliteImage'))])
+  const database = await pgliteDatabase({ image, maintenanceMs: 0 })
+  return { database, dialect: 'pglite', url: null, another: async () => database, close: () => database.close() }
+}
+
+async function onServer(): Promise<TestDatabase> {
+  const name = `test_${randomBytes(8).toString('hex')}`
+  await administer(`CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`)
+  const url = `${inject('postgresUrl')}${name}`
+  const database = await pgDatabase({ connectionString: url })
+  const handles = [database]
+  return {
+    database,
+    dialect: 'postgres',
+    url,
+    another: async () => {
+      const handle = await pgDatabase({ connectionString: url })
+      handles.push(handle)
+      return handle
+    },
+    close: async () => {
+      await Promise.all(handles.map((handle) => handle.close()))
+      await administer(`DROP DATABASE ${name} WITH (FORCE)`)
+    },
+  }
+}
+
+async function administer(sql: string): Promise<void> {
+  const admin = new pg.Client({ connectionString: `${inject('postgresUrl')}postgres` })
+  await admin.connect()
+  try {
+    await admin.query(sql)
+  } finally {
+    await admin.end()
+  }
+}
