@@ -16,6 +16,8 @@ export default defineConfig({
     // Tests and examples use the public names; longest first, since an alias also matches what starts with it.
     alias: [
       { find: /^bailiff\/ai-sdk$/, replacement: here('./src/frameworks/ai-sdk/index.ts') },
+      { find: /^bailiff\/handlers\/crm$/, replacement: here('./src/handlers/crm/index.ts') },
+      { find: /^bailiff\/handlers\/email$/, replacement: here('./src/handlers/email/index.ts') },
       { find: /^bailiff\/pg$/, replacement: here('./src/storage/pg/index.ts') },
       { find: /^bailiff\/pglite$/, replacement: here('./src/storage/pglite/index.ts') },
       { find: /^bailiff\/server$/, replacement: here('./src/server/index.ts') },

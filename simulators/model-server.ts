@@ -1,6 +1,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { resolve } from 'node:path'
 import { text as readText } from 'node:stream/consumers'
+import { pathToFileURL } from 'node:url'
+import { parseArgs } from 'node:util'
 import { scriptPlayer, type Script } from '../src/testing/script.ts'
 import { anthropicWire } from './model-wire-anthropic.ts'
 import { openAiWire } from './model-wire-openai.ts'
@@ -69,7 +72,7 @@ export async function startModelServer(settings: ModelServerSettings): Promise<M
     }
   }
 
-  await new Promise<void>((resolve) => server.listen(settings.port ?? 0, HOST, resolve))
+  await new Promise<void>((listening) => server.listen(settings.port ?? 0, HOST, listening))
   const { port } = server.address() as AddressInfo
   return {
     openAiBaseUrl: `http://${HOST}:${port}/openai/v1`,
@@ -77,7 +80,7 @@ export async function startModelServer(settings: ModelServerSettings): Promise<M
     requests,
     async close() {
       server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
+      await new Promise((closed) => server.close(closed))
     },
   }
 }
@@ -103,3 +106,16 @@ function sendEvents(response: ServerResponse, events: readonly WireEvent[]): voi
   }
   response.end()
 }
+
+/** `node simulators/model-server.ts --script <file> --port 0`: prints both base URLs once it listens. */
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { script: { type: 'string' }, port: { type: 'string', default: '0' } } })
+  if (values.script === undefined) throw new Error('--script <file> is required: a module that exports `next`')
+  const module = (await import(pathToFileURL(resolve(values.script)).href)) as { readonly next: Script }
+  const server = await startModelServer({ next: module.next, port: Number(values.port) })
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void server.close())
+  console.log(`openai-compatible ${server.openAiBaseUrl}`)
+  console.log(`anthropic ${server.anthropicBaseUrl}`)
+}
+
+if (import.meta.main) await main()

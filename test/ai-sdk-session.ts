@@ -11,6 +11,8 @@ import type {
   SessionState,
   StopSlot,
 } from '../src/runs/session.ts'
+import { scriptedTurns, type ScriptedConversation, type ScriptedTurn } from '../src/testing/script.ts'
+import { scriptedModel } from '../src/testing/scripted-model.ts'
 import type { ErrorCode } from '../src/tools/errors.ts'
 import type { JsonObject, JsonValue } from '../src/tools/json.ts'
 import type { SideEffects, ToolResult, ToolSpec } from '../src/tools/models.ts'
@@ -130,4 +132,24 @@ export function countOf(events: readonly SessionEvent[], type: SessionEvent['typ
 
 export function textOf(events: readonly SessionEvent[]): string {
   return events.map((event) => (event.type === 'text-delta' ? event.text : '')).join('')
+}
+
+export const START = { kind: 'start', text: 'Invite Jo to the demo.' } as const
+
+export function story(...turns: readonly ScriptedTurn[]) {
+  return scriptedModel({ name: 'story', next: scriptedTurns(turns) })
+}
+
+/** A story that keeps what the model was shown before each of its turns. */
+export function watchedStory(...turns: readonly ScriptedTurn[]) {
+  const seen: ScriptedConversation[] = []
+  const next = scriptedTurns(turns)
+  const model = scriptedModel({
+    name: 'story',
+    next: (conversation) => {
+      seen.push(conversation)
+      return next(conversation)
+    },
+  })
+  return { model, seen }
 }

@@ -1,4 +1,5 @@
 import { type AgentDefinition, DEFAULT_CEILINGS } from 'bailiff'
+import { MAX_LEADS } from './leads.ts'
 
 /** Adds leads to the CRM and writes to each of them; every mail to somebody new waits for a person. */
 export const outreach: AgentDefinition = {
@@ -14,4 +15,25 @@ export const outreach: AgentDefinition = {
   tools: ['crm.search_people', 'crm.upsert_person', 'email.send'],
   model: null,
   ceilings: { ...DEFAULT_CEILINGS, maxTurns: 12 },
+  inputSchema: {
+    type: 'object',
+    required: ['leads'],
+    properties: {
+      leads: {
+        type: 'array',
+        minItems: 1,
+        maxItems: MAX_LEADS,
+        items: {
+          type: 'object',
+          required: ['name', 'email'],
+          properties: {
+            name: { type: 'string', minLength: 1 },
+            email: { type: 'string', minLength: 3 },
+            company: { type: 'string' },
+            title: { type: 'string' },
+          },
+        },
+      },
+    },
+  },
 }

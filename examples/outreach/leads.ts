@@ -1,5 +1,5 @@
 /** One person to write to. Company and title are empty when the file does not say. */
-export interface Lead {
+export type Lead = {
   readonly name: string
   readonly email: string
   readonly company: string

@@ -115,15 +115,20 @@ function recordLine(upsert: PastCall | undefined): string {
 }
 
 type Answer =
-  | { readonly kind: 'done'; readonly data: JsonValue }
+  | { readonly kind: 'done'; readonly data: JsonValue; readonly count: number | null }
   | { readonly kind: 'failed'; readonly code: string; readonly message: string }
   | { readonly kind: 'unclear' }
 
-/** Untrusted answers come in an envelope and not as JSON; whatever has no `ok` says nothing about what happened. */
-function read({ result }: PastCall): Answer {
-  if (!isRecord(result) || typeof result['ok'] !== 'boolean') return { kind: 'unclear' }
-  if (result['ok']) return { kind: 'done', data: result['data'] ?? null }
-  const error = result['error']
+/**
+ * What happened stands in the first line, as JSON; text from outside follows in an envelope, which a script has no use
+ * for. An answer without `ok` says nothing about what happened.
+ */
+function read({ answer }: PastCall): Answer {
+  const head = parsedJson((answer ?? '').split('\n')[0] ?? '')
+  if (!isRecord(head) || typeof head['ok'] !== 'boolean') return { kind: 'unclear' }
+  const count = head['count']
+  if (head['ok']) return { kind: 'done', data: head['data'] ?? null, count: typeof count === 'number' ? count : null }
+  const error = head['error']
   const text = (field: string) => {
     const value = isRecord(error) ? error[field] : undefined
     return typeof value === 'string' ? value : ''

@@ -2,6 +2,7 @@ import type { FactRequest, FactResolver } from '../tools/handler.ts'
 import type { AdmittedCall, Logger, PolicyEngine, PolicyReading } from '../tools/invoker.ts'
 import type { Stage2Outcome } from '../decision/stage-two.ts'
 import { decidePolicy } from './decide.ts'
+import type { FactResolution } from './facts.ts'
 import { resolveFacts } from './facts.ts'
 import type { Policy } from './policy.ts'
 import type { PolicyCall } from './rule-set.ts'
@@ -14,6 +15,8 @@ export interface PolicyEngineParts {
   readonly clock?: () => number
 }
 
+const NO_FACTS: FactResolution = { kind: 'resolved', facts: {} }
+
 /** Stage 2 for one call: the organization's rules, the facts they read about this call, and what they say together. */
 export function policyEngine(parts: PolicyEngineParts): PolicyEngine {
   const clock = parts.clock ?? Date.now
@@ -23,7 +26,8 @@ export function policyEngine(parts: PolicyEngineParts): PolicyEngine {
       const { rules, defaults, approvalTtlS } = organization
       const asked: PolicyCall = { tool: call.spec.name, args: call.args, invocation: call.invocation }
       const names = { needed: rules.factsNeeded(asked.tool), forShadow: rules.factsForShadow(asked.tool) }
-      const resolution = await resolveFacts(requestOf(call, clock()), names, parts.resolvers)
+      const none = names.needed.length + names.forShadow.length === 0
+      const resolution = none ? NO_FACTS : await resolveFacts(requestOf(call, clock()), names, parts.resolvers)
       if (resolution.kind === 'fault') {
         const { name, message, cause } = resolution
         parts.logger.error('policy fact not resolved', {

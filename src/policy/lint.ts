@@ -5,7 +5,7 @@ import { partsOf } from './condition.ts'
 import type { NumberKind } from './number-kinds.ts'
 import { isArithmetic, numberKind } from './number-kinds.ts'
 import { isReserved, PRINCIPAL_FIELDS, RESERVED_NAMES, RUN_FIELDS } from './vocabulary.ts'
-import { excerpt, notFound, shown } from './wording.ts'
+import { excerpt, notFound, parenthesised, shown } from './wording.ts'
 
 /** A fault that a person can fix in the text of a condition. */
 export interface Finding {
@@ -86,7 +86,7 @@ function check(node: Condition, here: Here): Finding | null {
         ? finding(node, `${node.method}() takes a number`)
         : null
     case 'binary':
-      return isArithmetic(node.operator) ? checkArithmetic(node, here) : null
+      return isArithmetic(node.operator) ? checkArithmetic(node, here) : checkComparison(node, here)
     case 'and':
     case 'or':
     case 'not':
@@ -129,6 +129,15 @@ function checkVariable(node: Condition & EachNode, here: Here): Finding | null {
   return finding(
     node,
     `${node.macro}() calls its item ${shown(node.variable)}, which means something else already; use another name`,
+  )
+}
+
+/** `a == b in c` is `(a == b) in c` in CEL and `a == (b in c)` to the parser, and to most people. */
+function checkComparison(node: Condition & { readonly kind: 'binary' }, here: Here): Finding | null {
+  return firstOf([node.left, node.right], (part) =>
+    part.kind !== 'binary' || isArithmetic(part.operator) || parenthesised(here.source, part.at)
+      ? null
+      : finding(part, 'a comparison inside a comparison can be read in two ways; put it in parentheses'),
   )
 }
 

@@ -48,6 +48,11 @@ export function balanced(source: string, at: Position): Position {
   return { start, end }
 }
 
+/** Whether a balanced range stands in parentheses of its own. */
+export function parenthesised(source: string, at: Position): boolean {
+  return /\(\s*$/.test(source.slice(0, at.start)) && /^\s*\)/.test(source.slice(at.end))
+}
+
 /** Parentheses that close without having been opened, and the other way round, outside quoted text. */
 function parentheses(text: string): { missing: number; open: number } {
   let missing = 0

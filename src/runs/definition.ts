@@ -1,4 +1,5 @@
-import type { RunCeilings, ToolSnapshot, Principal } from '../tools/invocation.ts'
+import type { Principal, RunCeilings, ToolSnapshot } from '../tools/invocation.ts'
+import type { JsonObject } from '../tools/json.ts'
 
 /** A published agent, before publication. */
 export interface AgentDefinition {
@@ -10,6 +11,8 @@ export interface AgentDefinition {
   /** `provider/model`, or null for the deployment's default (`BAILIFF_MODEL`). */
   readonly model: string | null
   readonly ceilings: RunCeilings
+  /** JSON Schema of a run's input; absent takes any JSON. */
+  readonly inputSchema?: JsonObject
 }
 
 /** What a run is frozen to when it starts. */

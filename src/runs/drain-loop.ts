@@ -40,12 +40,20 @@ export interface SegmentPorts {
   onText(delta: string): void
 }
 
+export interface SegmentStart {
+  /** The open proposals of a resumed run. */
+  readonly pause: Pause | null
+  readonly input: SessionInput
+  readonly stop: StopSlot
+  readonly signal: AbortSignal
+}
+
 /**
  * The one loop of every framework: it resolves what a pause holds, continues the conversation, and returns when the
  * model is done or a call needs a person. The resume after an approval is this loop again with `authorizedBy` set: it
  * meets the same proposals, and the journal answers those that already ran.
  */
-export async function drain(session: AgentSession, ports: SegmentPorts, start: { readonly pause: Pause | null; readonly input: SessionInput; readonly stop: StopSlot; readonly signal: AbortSignal }): Promise<SegmentOutcome> {
+export async function drain(session: AgentSession, ports: SegmentPorts, start: SegmentStart): Promise<SegmentOutcome> {
   let { pause, input } = start
   for (;;) {
     if (pause !== null) {
@@ -94,13 +102,13 @@ async function refuseTurn(ports: SegmentPorts): Promise<SegmentOutcome | null> {
   return ceiling === null ? null : { kind: 'limit_reached', reason: ceiling }
 }
 
-type PauseAnswer = { readonly kind: 'answered'; readonly results: readonly CallResult[] } | SegmentOutcome
+export type PauseAnswer = { readonly kind: 'answered'; readonly results: readonly CallResult[] } | SegmentOutcome
 
 /**
  * Decides the proposals of one pause in their order, each on its own. The first that needs a person ends the execution;
  * the ones behind it are only foreseen, so that the person sees the whole turn at once.
  */
-async function answerPause(pause: Pause, ports: SegmentPorts): Promise<PauseAnswer> {
+export async function answerPause(pause: Pause, ports: SegmentPorts): Promise<PauseAnswer> {
   const options = { authorizedBy: ports.authorizedBy, pauseId: pause.id }
   const results: CallResult[] = []
   let held: ApprovalRequired | null = null
@@ -173,7 +181,7 @@ function placed(use: RunUse, index: number): RunUse {
 const CEILINGS: readonly string[] = ['max_turns', 'max_tool_calls', 'max_duration', 'max_cost'] satisfies CeilingName[]
 
 /** @throws the stored exception of a platform fault, so that the engine decides about a retry. */
-function outcomeOf(stop: SegmentStop): SegmentOutcome {
+export function outcomeOf(stop: SegmentStop): SegmentOutcome {
   switch (stop.kind) {
     case 'ceiling':
       return isCeiling(stop.reason) ? { kind: 'limit_reached', reason: stop.reason } : { kind: 'partial', reason: stop.reason }

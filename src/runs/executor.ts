@@ -1,27 +1,18 @@
-import { remainder, type RunUse } from '../decision/ceilings.ts'
-import type { AmbientSpans, CallLedger, ErrorReporter, Logger, ToolInvoker } from '../tools/invoker.ts'
-import type { ToolInvocation } from '../tools/invocation.ts'
+import type { CallLedger, ErrorReporter, Logger } from '../tools/invoker.ts'
 import type { JsonValue } from '../tools/json.ts'
-import type { PriceBook } from '../usage/prices.ts'
-import { callRead, drain, type SegmentOutcome, type SegmentPorts } from './drain-loop.ts'
-import { SegmentLost, type Pause, type RunEnding, type RunStore, type Segment } from './run-store.ts'
+import { callRead, drain, type SegmentOutcome } from './drain-loop.ts'
+import { endingOf } from './run-ending.ts'
+import { SegmentLost, type RunStore, type Segment } from './run-store.ts'
+import { SegmentState, type SegmentDependencies } from './segment-state.ts'
 import { stopSlot } from './segment-stop.ts'
-import type { AgentFramework, AgentSession, ModelUsage, SessionInput } from './session.ts'
+import type { AgentFramework, SessionInput } from './session.ts'
 
-export interface ExecutorDependencies {
+export interface ExecutorDependencies extends SegmentDependencies {
   readonly store: RunStore
-  readonly invoker: ToolInvoker
   readonly ledger: CallLedger
-  readonly ambient: AmbientSpans
   readonly frameworks: ReadonlyMap<string, AgentFramework>
-  readonly prices: PriceBook
   readonly reporter: ErrorReporter
   readonly logger: Logger
-  readonly now: () => Date
-  readonly newId: () => string
-  /** Told when something about a run changed, for live views. */
-  readonly onChange: (organizationId: string, runId: string) => void
-  readonly onText?: (runId: string, delta: string) => void
   /** Seconds after which a silent segment counts as dead, and between two heartbeats of a live one. */
   readonly staleS: number
   readonly beatS: number
@@ -73,7 +64,7 @@ export class AgentExecutor {
     if (framework === undefined) return { kind: 'failed', code: 'internal_error', message: `this deployment has no ${run.snapshot.framework} adapter` }
     if (this.#deps.now() >= run.deadline) return { kind: 'limit_reached', reason: 'max_duration' }
     const stop = stopSlot()
-    const state = new SegmentState(segment, this.#deps)
+    const state: SegmentState = new SegmentState(segment, this.#deps, () => session.save())
     const session = framework.open({
       instructions: run.snapshot.instructions,
       contracts: Object.values(run.snapshot.contracts),
@@ -82,7 +73,6 @@ export class AgentExecutor {
       stop,
       callRead: (toolName, args) => callRead(toolName, args, { ...state.ports, stop }),
     })
-    state.session = session
     return drain(session, state.ports, { pause: saved?.pause ?? null, input: firstInput(segment), stop, signal })
   }
 
@@ -145,115 +135,12 @@ export class ShuttingDown extends Error {
   override readonly name = 'ShuttingDown'
 }
 
-/** The moving parts of one segment: what it used, where it stands, how it saves. */
-class SegmentState {
-  readonly ports: SegmentPorts
-  session: AgentSession | null = null
-  readonly #segment: Segment
-  readonly #deps: ExecutorDependencies
-  readonly #openedAt: number
-  #turns: number
-  #toolCalls: number
-  #spentCents: number
-  #turn: { id: string; startedAt: Date }
-
-  constructor(segment: Segment, deps: ExecutorDependencies) {
-    this.#segment = segment
-    this.#deps = deps
-    this.#openedAt = deps.now().getTime()
-    this.#turns = segment.use.turns
-    this.#toolCalls = segment.use.toolCalls
-    this.#spentCents = segment.use.spentCents
-    // The proposals of a resumed pause stay under the turn that made them.
-    this.#turn = { id: segment.saved?.pause?.turnSpanId ?? segment.run.id, startedAt: deps.now() }
-    const { run } = segment
-    this.ports = {
-      invoker: deps.invoker,
-      invocation: invocationOf(segment),
-      ceilings: run.snapshot.ceilings,
-      authorizedBy: segment.approvals,
-      use: () => this.#use(),
-      cancelRequested: () => deps.store.cancelRequested(segment),
-      inTurn: (work) => deps.ambient.enter({ organizationId: run.organizationId, runId: run.id, rootRunId: run.rootRunId, spanId: this.#turn.id }, work),
-      turnStarted: () => {
-        this.#turn = { id: deps.newId(), startedAt: deps.now() }
-      },
-      turnEnded: (turn) => this.#turnEnded(turn),
-      paused: (proposals) => this.#paused({ id: deps.newId(), turnSpanId: this.#turn.id, proposals }),
-      answered: (calls) => {
-        this.#toolCalls += calls
-      },
-      onText: (delta) => deps.onText?.(run.id, delta),
-    }
-  }
-
-  #use(): RunUse {
-    const elapsedS = this.#segment.use.elapsedS + (this.#deps.now().getTime() - this.#openedAt) / 1000
-    return { turns: this.#turns, toolCalls: this.#toolCalls, elapsedS, spentCents: this.#spentCents }
-  }
-
-  async #turnEnded(turn: { readonly usage: ModelUsage; readonly text: string }): Promise<void> {
-    const { run } = this.#segment
-    const costCents = this.#deps.prices.costCents(turn.usage) ?? 0
-    await this.#deps.store.recordTurn(this.#segment, {
-      span: { id: this.#turn.id, startedAt: this.#turn.startedAt, text: turn.text },
-      usage: { ...turn.usage, costCents, usageId: this.#deps.newId() },
-      saved: { session: this.#saved(), pause: null },
-      toolCalls: this.#toolCalls,
-    })
-    this.#turns += 1
-    this.#spentCents = run.snapshot.ceilings.maxCostCents === null ? 0 : await this.#deps.store.spentCents(run.organizationId, run.rootRunId)
-    this.#deps.onChange(run.organizationId, run.id)
-  }
-
-  async #paused(pause: Pause): Promise<Pause> {
-    await this.#deps.store.saveSession(this.#segment, { session: this.#saved(), pause })
-    return pause
-  }
-
-  #saved() {
-    if (this.session === null) throw new Error('the segment has no session')
-    return this.session.save()
-  }
-}
-
-function invocationOf(segment: Segment): ToolInvocation {
-  const { run, use } = segment
-  return {
-    organizationId: run.organizationId,
-    userId: run.snapshot.principal.userId,
-    runId: run.id,
-    definitionId: run.definitionId,
-    stepPath: 'agent',
-    principal: run.snapshot.principal,
-    ceilings: remainder(run.snapshot.ceilings, use),
-    deadline: run.deadline,
-    source: run.source,
-    contracts: run.snapshot.contracts,
-  }
-}
-
 function firstInput(segment: Segment): SessionInput {
   return segment.saved === null ? { kind: 'start', text: inputText(segment.run.input) } : { kind: 'continue' }
 }
 
 function inputText(input: JsonValue): string {
   return typeof input === 'string' ? input : JSON.stringify(input)
-}
-
-function endingOf(outcome: Exclude<SegmentOutcome, { kind: 'needs_approval' | 'in_flight' }>): RunEnding {
-  switch (outcome.kind) {
-    case 'completed':
-      return { status: 'completed', reason: null, message: null, output: outcome.text }
-    case 'cancelled':
-      return { status: 'cancelled', reason: 'cancelled', message: outcome.reason, output: null }
-    case 'partial':
-      return { status: 'partial', reason: outcome.reason, message: 'the run stopped with the work it had done', output: null }
-    case 'limit_reached':
-      return { status: 'partial', reason: outcome.reason, message: 'the run reached a ceiling', output: null }
-    case 'failed':
-      return { status: 'failed', reason: outcome.code, message: outcome.message, output: null }
-  }
 }
 
 function earliest(a: Date, b: Date): Date {

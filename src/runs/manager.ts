@@ -2,6 +2,7 @@ import type { Actor, Principal, RunCeilings, RunSource } from '../tools/invocati
 import type { JsonValue } from '../tools/json.ts'
 import { ValidationError, NotFoundError } from '../tools/errors.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
+import { compileSchema } from '../tools/schema.ts'
 import type { PriceBook } from '../usage/prices.ts'
 import { DEFAULT_CEILINGS, type AgentDefinition, type RunSnapshot } from './definition.ts'
 import type { Page, RunListFilter, RunRow, RunStore } from './run-store.ts'
@@ -92,7 +93,9 @@ async function start(deps: ManagerDependencies, request: StartRun): Promise<RunR
     throw new NotFoundError(`there is no definition ${JSON.stringify(request.definition.slice(0, 80))}; ${remedy}`)
   }
   if (Buffer.byteLength(JSON.stringify(request.input)) > MAX_INPUT_BYTES) throw new ValidationError('the input of a run is at most 256 kB of JSON')
-  const snapshot = await freeze(deps, request, stored.body as Omit<AgentDefinition, 'slug'>)
+  const body = stored.body as Omit<AgentDefinition, 'slug'>
+  checkInput(request, body)
+  const snapshot = await freeze(deps, request, body)
   const run = await deps.store.create({
     id: deps.newId(),
     organizationId: request.organizationId,
@@ -105,6 +108,12 @@ async function start(deps: ManagerDependencies, request: StartRun): Promise<RunR
   })
   await deps.wake(run.id)
   return run
+}
+
+function checkInput(request: StartRun, body: Omit<AgentDefinition, 'slug'>): void {
+  if (body.inputSchema === undefined) return
+  const checked = compileSchema(body.inputSchema).validate(request.input)
+  if (checked.kind === 'invalid') throw new ValidationError(`the input does not fit what ${request.definition} takes: ${checked.message}`)
 }
 
 /** Freezes what the run is shown: contracts as they are now, and an authority that is the grant of this moment. */

@@ -29,6 +29,8 @@ export interface StateChange {
 
 export interface ConnectionAdministration extends ConnectionStore {
   create(wanted: NewConnection): Promise<CreateOutcome>
+  /** Makes the connection, or gives the one of that label these settings. Its state stays: reconnecting is a person's act. */
+  ensure(wanted: NewConnection): Promise<Connection>
   /** Conditional on the state it comes from, so that a late failure cannot revive a revoked connection. */
   setState(change: StateChange): Promise<StateOutcome>
 }
@@ -49,27 +51,37 @@ export function connectionStore(database: Queryable): ConnectionAdministration {
       return rows.map(toConnection)
     },
 
-    async create({ organizationId, provider, label, settings }) {
-      const id = uuidv7()
+    async create(wanted) {
+      const row = rowOf(wanted)
       // The empty update makes the statement return the row that is there, whichever of two racers made it.
-      const row = await kysely
+      const kept = await kysely
         .insertInto('agent.connections')
-        .values({
-          id,
-          organization_id: organizationId,
-          provider,
-          label,
-          state: 'connected',
-          settings: JSON.stringify(settings),
-        })
+        .values(row)
+        .onConflict((conflict) => conflict.columns(LABEL).doUpdateSet({ label: (eb) => eb.ref('excluded.label') }))
+        .returning(COLUMNS)
+        .executeTakeFirstOrThrow()
+      return { kind: kept.id === row.id ? 'created' : 'label_taken', connection: toConnection(kept) }
+    },
+
+    async ensure(wanted) {
+      const kept = await kysely
+        .insertInto('agent.connections')
+        .values(rowOf(wanted))
         .onConflict((conflict) =>
-          conflict
-            .columns(['organization_id', 'provider', 'label'])
-            .doUpdateSet({ label: (eb) => eb.ref('excluded.label') }),
+          conflict.columns(LABEL).doUpdateSet({
+            settings: (eb) => eb.ref('excluded.settings'),
+            changed_at: (eb) =>
+              eb
+                .case()
+                .when('agent.connections.settings', '=', eb.ref('excluded.settings'))
+                .then(eb.ref('agent.connections.changed_at'))
+                .else(eb.fn<Date>('now'))
+                .end(),
+          }),
         )
         .returning(COLUMNS)
         .executeTakeFirstOrThrow()
-      return { kind: row.id === id ? 'created' : 'label_taken', connection: toConnection(row) }
+      return toConnection(kept)
     },
 
     async setState({ organizationId, connectionId, state }) {
@@ -94,6 +106,19 @@ export function connectionStore(database: Queryable): ConnectionAdministration {
     },
   }
 }
+
+function rowOf({ organizationId, provider, label, settings }: NewConnection) {
+  return {
+    id: uuidv7(),
+    organization_id: organizationId,
+    provider,
+    label,
+    state: 'connected' as const,
+    settings: JSON.stringify(settings),
+  }
+}
+
+const LABEL = ['organization_id', 'provider', 'label'] as const
 
 const COLUMNS = ['id', 'organization_id', 'provider', 'label', 'state', 'settings'] as const
 

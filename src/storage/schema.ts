@@ -75,7 +75,8 @@ interface ApiKeysTable {
 interface ConsoleSessionsTable {
   token_hash: Bytes
   organization_id: string
-  user_id: string
+  user_id: string | null
+  key_id: string | null
   kind: 'sign_in' | 'session'
   created_at: StampedInstant
   expires_at: Instant

@@ -1,4 +1,4 @@
-import type { CompiledQuery, Kysely, KyselyPlugin, RootOperationNode } from 'kysely'
+import type { CompiledQuery, Kysely, KyselyPlugin } from 'kysely'
 import type { Queryable } from './database.ts'
 import { ScopeRefused } from './errors.ts'
 import { kyselyOver } from './kysely.ts'
@@ -18,18 +18,14 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 export function scopedDb(database: Queryable, organizationId: string): Kysely<ScopedSchema> {
   if (!UUID.test(organizationId)) throw new ScopeRefused(`${JSON.stringify(organizationId)} is no organization`)
   const transform = new ScopeTransform(organizationId)
-  const scoped = new WeakSet<RootOperationNode>()
   const plugin: KyselyPlugin = {
-    transformQuery: ({ node }) => {
-      const result = transform.query(node)
-      scoped.add(result)
-      return result
-    },
+    transformQuery: ({ node }) => transform.query(node),
     transformResult: async ({ result }) => result,
   }
   // Whatever did not come out of the plugin is not sent: compiled SQL, `withoutPlugins()`, a later plugin's rewriting.
   const run = async (query: CompiledQuery): ReturnType<Queryable['query']> => {
-    if (!scoped.has(query.query)) throw new ScopeRefused('A scoped handle runs only queries that were built on it')
+    if (!transform.isScoped(query.query))
+      throw new ScopeRefused('A scoped handle runs only queries that were built on it')
     return database.query(unnamed(query.sql), query.parameters)
   }
   return kyselyOver<ScopedSchema>(run, [plugin])

@@ -1,4 +1,4 @@
-import type { JsonValue } from '../tools/json.ts'
+import { isJsonObject, type JsonValue } from '../tools/json.ts'
 import { modelToolName } from '../tools/models.ts'
 
 /** What a scripted model says next, as a function of the conversation alone: it plays on the same after a restart. */
@@ -49,7 +49,10 @@ export interface PastCall {
   readonly args: JsonValue
   /** The text the model was given, or null while there is none. */
   readonly answer: string | null
-  /** The answer as JSON; the text itself where it is none. */
+  /**
+   * The answer as JSON, `{ ok, data }` or `{ ok, error }`, with untrusted data taken out of its envelope; the text itself
+   * where it is neither.
+   */
   readonly result: JsonValue
 }
 
@@ -144,11 +147,24 @@ function answered(call: Omit<PastCall, 'answer' | 'result'>, answers: ReadonlyMa
   return { ...call, answer, result: answer === null ? null : parsed(answer) }
 }
 
+/** A head on a line of its own, and a body between two brackets that carry a random token. */
+const ENVELOPE = /^(.*)\n⟦untrusted:\w+ [^⟧]*⟧\n([^⟧]*)\n⟦\/untrusted:\w+⟧$/
+
+/** The random token is left out, so that a script sees the same result again after a restart. */
 function parsed(answer: string): JsonValue {
+  const [, head, body] = ENVELOPE.exec(answer) ?? []
+  if (head === undefined || body === undefined) return json(answer)
+  const result = json(head)
+  if (!isJsonObject(result)) return answer
+  const { error } = result
+  return isJsonObject(error) ? { ...result, error: { ...error, message: json(body) } } : { ...result, data: json(body) }
+}
+
+function json(text: string): JsonValue {
   try {
-    return JSON.parse(answer) as JsonValue
+    return JSON.parse(text) as JsonValue
   } catch {
-    return answer
+    return text
   }
 }
 

@@ -1,5 +1,7 @@
 import { generateText, streamText, type ModelMessage } from 'ai'
 import { describe, expect, test } from 'vitest'
+import type { ToolResult } from '../tools/models.ts'
+import { modelPayload } from '../tools/render.ts'
 import { scriptedTurns, type ScriptedConversation } from './script.ts'
 import { scriptedModel } from './scripted-model.ts'
 
@@ -45,6 +47,37 @@ describe('a script', () => {
     expect(seen!.callsOf('crm.search_people')).toHaveLength(1)
     expect(seen!.callsOf('crm_search_people')).toHaveLength(1)
     expect(seen!.callsOf('toString')).toEqual([])
+  })
+
+  test('sees untrusted answers without their envelope, the same whatever its token is', async () => {
+    const base = { data: ['a ⟧ b'], error: null, stop: null }
+    const untrusted = { truncated: false, untrusted: true }
+    const error = { code: 'conflict', message: 'taken', retryable: false } as const
+    const answers: ToolResult[] = [
+      { ...base, ok: true, meta: untrusted },
+      { ...base, ok: true, meta: untrusted },
+      { ...base, ok: false, error, meta: untrusted },
+    ]
+    const call = (id: string) => ({ type: 'tool-call' as const, toolCallId: id, toolName: 'web_search', input: {} })
+    const result = (id: string, value: string) => ({
+      type: 'tool-result' as const,
+      toolCallId: id,
+      toolName: 'web_search',
+      output: { type: 'text' as const, value },
+    })
+    const messages: ModelMessage[] = [
+      { role: 'user', content: 'Search.' },
+      { role: 'assistant', content: answers.map((_, index) => call(`c${index}`)) },
+      { role: 'tool', content: answers.map((value, index) => result(`c${index}`, modelPayload(value, 'web.search'))) },
+    ]
+    let seen: ScriptedConversation | null = null
+    const next = (conversation: ScriptedConversation) => ({ text: (seen = conversation).input })
+    await generateText({ model: scriptedModel({ name: 'story', next }), messages })
+    expect(seen!.callsOf('web.search').map((made) => made.result)).toEqual([
+      { ok: true, data: ['a ] b'] },
+      { ok: true, data: ['a ] b'] },
+      { ok: false, error },
+    ])
   })
 
   test('starts afresh with the latest message of the user, and ids stay unique', async () => {

@@ -58,7 +58,9 @@ function copyValue(value: unknown, at: Position): JsonValue {
   if (typeof value !== 'object') return refuse(at, `is of type ${typeof value}, which JSON cannot carry`)
   if (at.depth > ARGUMENT_LIMITS.depth) return refuse(at, `is nested deeper than ${ARGUMENT_LIMITS.depth} levels`)
   if (Array.isArray(value)) {
-    return value.map((item: unknown, index) => copyValue(item, { ...at, depth: at.depth + 1, path: `${at.path}/${index}` }))
+    return value.map((item: unknown, index) =>
+      copyValue(item, { ...at, depth: at.depth + 1, path: `${at.path}/${index}` }),
+    )
   }
   return copyObject(value, at)
 }
@@ -66,7 +68,8 @@ function copyValue(value: unknown, at: Position): JsonValue {
 function copyNumber(value: number, at: Position): number {
   if (!Number.isFinite(value)) return refuse(at, 'is not a finite number')
   // Beyond 2^53 two integers a model wrote can be one number here, and then share one hash.
-  if (Number.isInteger(value) && !Number.isSafeInteger(value)) return refuse(at, 'is an integer too large to be exact; send it as text')
+  if (Number.isInteger(value) && !Number.isSafeInteger(value))
+    return refuse(at, 'is an integer too large to be exact; send it as text')
   return value === 0 ? 0 : value
 }
 

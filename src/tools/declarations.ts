@@ -122,7 +122,12 @@ function declare<Name extends string, Input extends InputSchema, Output extends 
   const { input, output } = emit()
   const handler = erase(options.handler)
   return {
-    spec: specOf(options, { kind, input: input.schema, output: output.schema, previews: handler.preview !== undefined }),
+    spec: specOf(options, {
+      kind,
+      input: input.schema,
+      output: output.schema,
+      previews: handler.preview !== undefined,
+    }),
     handler,
     parse: (args) => parseWith(options.input, args),
     emit,
@@ -230,7 +235,8 @@ function parseOnce({ parse, spec }: ToolDeclaration, args: JsonObject): ParseVer
 function settledArguments(declaration: ToolDeclaration, args: JsonObject, value: unknown): JsonObject {
   const { name, inputSchema } = declaration.spec
   const text = plainText(value)
-  if (text === null || !isJsonObject(value)) throw new ToolDefectError(`${name}: its input schema makes something that is not plain JSON`)
+  if (text === null || !isJsonObject(value))
+    throw new ToolDefectError(`${name}: its input schema makes something that is not plain JSON`)
   const again = [parseOnce(declaration, value), parseOnce(declaration, args)]
   const settled = again.every((verdict) => verdict.kind === 'parsed' && plainText(verdict.value) === text)
   if (!settled) throw new ToolDefectError(`${name}: parsing its arguments twice gives two answers`)

@@ -5,7 +5,7 @@ import type { JsonObject, JsonValue } from './json.ts'
 export const MAX_PLAIN_DEPTH = 100
 
 /** Values one answer may hold. A shared reference is written out at each place, so a small object graph can unfold without end. */
-export const MAX_PLAIN_NODES = 5_000_000
+export const MAX_PLAIN_NODES = 3_000_000
 
 /**
  * Turns whatever a handler answered into plain JSON, by a walk of its own. Total: it never throws, whatever getters,

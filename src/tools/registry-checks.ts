@@ -22,7 +22,10 @@ const RESERVED_FACTS: ReadonlySet<string> = new Set(['principal', 'run', 'argume
 const MIN_OUTPUT_BYTES = 2
 
 /** Everything wrong with one declaration on its own. */
-export function checkDeclaration(declaration: ToolDeclaration, facts: ReadonlyMap<string, FactResolver>): RegistryFault[] {
+export function checkDeclaration(
+  declaration: ToolDeclaration,
+  facts: ReadonlyMap<string, FactResolver>,
+): RegistryFault[] {
   const { spec } = declaration
   const findings = [
     ...checkName(spec),
@@ -35,12 +38,18 @@ export function checkDeclaration(declaration: ToolDeclaration, facts: ReadonlyMa
     ...checkResults(spec),
     ...checkFacts(spec, facts),
   ]
-  return findings.map((finding) => ({ tool: String(spec.name), ...finding }))
+  return findings.map((finding) => ({ tool: spec.name, ...finding }))
 }
 
 function checkName({ name, kind }: Spec): Finding[] {
   if (typeof name !== 'string' || !NAME_PATTERN.test(name)) {
-    return [finding('name', 'is not a valid platform name', 'use domain.verb: lower case letters, digits and underscores, one dot')]
+    return [
+      finding(
+        'name',
+        'is not a valid platform name',
+        'use domain.verb: lower case letters, digits and underscores, one dot',
+      ),
+    ]
   }
   if (kind !== 'mcp' && name.startsWith('mcp.')) {
     return [finding('name', 'the prefix mcp. belongs to remote servers', 'choose another domain')]
@@ -54,7 +63,13 @@ function checkDescription({ description }: Spec): Finding[] {
     return [finding('description', 'is empty', 'say in a sentence or two what the tool does and when to use it')]
   }
   if (description.length <= MAX_DESCRIPTION) return []
-  return [finding('description', `has ${description.length} characters, at most ${MAX_DESCRIPTION}`, 'move detail into the argument descriptions')]
+  return [
+    finding(
+      'description',
+      `has ${description.length} characters, at most ${MAX_DESCRIPTION}`,
+      'move detail into the argument descriptions',
+    ),
+  ]
 }
 
 function checkSchemas({ spec, defects, emit }: ToolDeclaration): Finding[] {
@@ -64,21 +79,35 @@ function checkSchemas({ spec, defects, emit }: ToolDeclaration): Finding[] {
     const schema = side === 'input' ? spec.inputSchema : spec.outputSchema
     const problems = schemaProblems(schema, side).map((problem) => finding(side, problem, 'change the schema'))
     if (JSON.stringify(now[side].schema) === JSON.stringify(schema)) return problems
-    const unstable = finding(side, 'is a different schema each time it is written', 'use constant defaults; a contract that changes by itself stops every run as tool_changed')
+    const unstable = finding(
+      side,
+      'is a different schema each time it is written',
+      'use constant defaults; a contract that changes by itself stops every run as tool_changed',
+    )
     return [...problems, unstable]
   })
 }
 
 function checkBinding({ spec, handler }: ToolDeclaration): Finding[] {
   const found: Finding[] = []
-  if ('handlerKey' in spec.binding ? spec.binding.handlerKey === '' : spec.binding.connectionId === '' || spec.binding.remoteName === '') {
+  if (
+    'handlerKey' in spec.binding
+      ? spec.binding.handlerKey === ''
+      : spec.binding.connectionId === '' || spec.binding.remoteName === ''
+  ) {
     found.push(finding('binding', 'names nothing', 'name the handler, or the connection and the remote tool'))
   }
   if (typeof handler.execute !== 'function') {
     found.push(finding('handler', 'does not resolve to code', 'pass a function, or an object with execute()'))
   }
   if (spec.approvalPreview && typeof handler.preview !== 'function') {
-    found.push(finding('approvalPreview', 'the handler has no preview()', 'give the handler a preview(), or leave approvalPreview out'))
+    found.push(
+      finding(
+        'approvalPreview',
+        'the handler has no preview()',
+        'give the handler a preview(), or leave approvalPreview out',
+      ),
+    )
   }
   return found
 }
@@ -95,7 +124,8 @@ function checkEffects(spec: Spec): Finding[] {
     found.push(finding('connection', 'a send tool declares none', 'name the provider whose account sends'))
   }
   if (!['none', 'safe'].includes(spec.retry)) found.push(finding('retry', 'is not known', 'use none or safe'))
-  if (!['reclaim', 'ask'].includes(spec.onUnknown)) found.push(finding('onUnknown', 'is not known', 'use reclaim or ask'))
+  if (!['reclaim', 'ask'].includes(spec.onUnknown))
+    found.push(finding('onUnknown', 'is not known', 'use reclaim or ask'))
   return [...found, ...(spec.sideEffects === 'read' ? checkRead(spec) : checkEffect(spec))]
 }
 
@@ -116,7 +146,13 @@ function checkEffect(spec: Spec): Finding[] {
     found.push(finding('repeatable', 'true is refused: one run executes equal arguments once', remedy))
   }
   if (spec.retry === 'safe') {
-    found.push(finding('retry', 'safe is for reads', 'leave it out; the engine retries the run, and the claim keeps the effect single'))
+    found.push(
+      finding(
+        'retry',
+        'safe is for reads',
+        'leave it out; the engine retries the run, and the claim keeps the effect single',
+      ),
+    )
   }
   return found
 }
@@ -124,17 +160,27 @@ function checkEffect(spec: Spec): Finding[] {
 function checkLimits(spec: Spec): Finding[] {
   const found = (['maxBatchSize', 'maxResults', 'maxOutputBytes'] as const).flatMap((field) => {
     const limit = spec[field]
-    return limit === null || (Number.isSafeInteger(limit) && limit > 0) ? [] : [finding(field, 'is not a positive whole number', 'use 1 or more, or leave it out')]
+    return limit === null || (Number.isSafeInteger(limit) && limit > 0)
+      ? []
+      : [finding(field, 'is not a positive whole number', 'use 1 or more, or leave it out')]
   })
   if (!(spec.timeoutS > 0 && spec.timeoutS <= STEP_BUDGET_S)) {
-    found.push(finding('timeoutS', `is not inside the step budget of ${STEP_BUDGET_S} s`, 'submit longer work as a job and collect it'))
+    found.push(
+      finding(
+        'timeoutS',
+        `is not inside the step budget of ${STEP_BUDGET_S} s`,
+        'submit longer work as a job and collect it',
+      ),
+    )
   }
   const bytes = spec.maxOutputBytes
   if (bytes !== null && bytes > 0 && bytes < MIN_OUTPUT_BYTES) {
     found.push(finding('maxOutputBytes', 'no answer fits into it', `use at least ${MIN_OUTPUT_BYTES}`))
   }
   if (bytes !== null && bytes > PLATFORM_OUTPUT_BYTES) {
-    found.push(finding('maxOutputBytes', `is above the platform limit of ${PLATFORM_OUTPUT_BYTES}`, 'lower it, or leave it out'))
+    found.push(
+      finding('maxOutputBytes', `is above the platform limit of ${PLATFORM_OUTPUT_BYTES}`, 'lower it, or leave it out'),
+    )
   }
   return found
 }
@@ -148,13 +194,17 @@ function checkBatch({ batchArgument, maxBatchSize, inputSchema }: Spec): Finding
   const properties = own(inputSchema, 'properties')
   const argument = isJsonObject(properties) ? own(properties, batchArgument) : undefined
   if (argument !== undefined && isArraySchema(argument, inputSchema)) return []
-  return [finding('batchArgument', 'does not name a top-level array of the input', 'name an argument declared as an array')]
+  return [
+    finding('batchArgument', 'does not name a top-level array of the input', 'name an argument declared as an array'),
+  ]
 }
 
 function checkResults({ maxResults, itemKind, outputSchema }: Spec): Finding[] {
   const found: Finding[] = []
   if (maxResults !== null && !isArraySchema(outputSchema, outputSchema)) {
-    found.push(finding('maxResults', 'the output is not an array', 'declare the output as an array, or leave maxResults out'))
+    found.push(
+      finding('maxResults', 'the output is not an array', 'declare the output as an array, or leave maxResults out'),
+    )
   }
   if (itemKind !== null && !/^[a-z][a-z0-9_]{0,62}(\.[a-z][a-z0-9_]{0,62})?$/.test(itemKind)) {
     found.push(finding('itemKind', 'is not a resource kind', 'use domain.noun, such as crm.person'))
@@ -167,7 +217,7 @@ function isArraySchema(schema: JsonValue, root: JsonObject): boolean {
   let node: JsonValue | undefined = schema
   for (let hops = 0; isJsonObject(node) && hops < 8; hops++) {
     if (own(node, 'type') === 'array') return true
-    const ref = own(node, '$ref')
+    const ref: JsonValue | undefined = own(node, '$ref')
     node = typeof ref === 'string' ? resolveLocalRef(root, ref) : undefined
   }
   return false
@@ -178,8 +228,11 @@ function checkFacts({ policyFacts }: Spec, facts: ReadonlyMap<string, FactResolv
   return [
     ...repeated.map((fact) => finding('policyFacts', `names ${fact} twice`, 'name it once')),
     ...policyFacts.flatMap((fact) => {
-      if (RESERVED_FACTS.has(fact)) return [finding('policyFacts', `${fact} is what every rule already reads`, 'rename the fact')]
-      return facts.has(fact) ? [] : [finding('policyFacts', `no resolver is registered for ${fact}`, 'register one, or remove the name')]
+      if (RESERVED_FACTS.has(fact))
+        return [finding('policyFacts', `${fact} is what every rule already reads`, 'rename the fact')]
+      return facts.has(fact)
+        ? []
+        : [finding('policyFacts', `no resolver is registered for ${fact}`, 'register one, or remove the name')]
     }),
   ]
 }
@@ -190,44 +243,58 @@ const FACT_TYPES: ReadonlySet<FactType> = new Set(['bool', 'string', 'int', 'dou
 export function checkResolvers(resolvers: readonly FactResolver[]): RegistryFault[] {
   return resolvers.flatMap((resolver, index) => {
     const found: Finding[] = []
-    if (!/^[a-z][a-z0-9_]{0,62}$/.test(resolver.name) || RESERVED_FACTS.has(resolver.name)) {
-      found.push(finding('name', 'is not a name a rule can read', 'use lower case letters, digits and underscores, and none of principal, run, arguments, tool'))
+    if (!/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(resolver.name) || RESERVED_FACTS.has(resolver.name)) {
+      found.push(
+        finding(
+          'name',
+          'is not a name a rule can read',
+          `use an identifier, and none of ${[...RESERVED_FACTS].join(', ')}`,
+        ),
+      )
     }
-    if (!FACT_TYPES.has(resolver.type)) found.push(finding('type', 'is not known', 'use bool, string, int, double, list or map'))
-    if (typeof resolver.resolve !== 'function') found.push(finding('resolve', 'is not a function', 'give the fact a resolve()'))
-    if (resolvers.findIndex(({ name }) => name === resolver.name) !== index) found.push(finding('name', 'is registered twice', 'keep one'))
+    if (!FACT_TYPES.has(resolver.type))
+      found.push(finding('type', 'is not known', 'use bool, string, int, double, list or map'))
+    if (typeof resolver.resolve !== 'function')
+      found.push(finding('resolve', 'is not a function', 'give the fact a resolve()'))
+    if (resolvers.findIndex(({ name }) => name === resolver.name) !== index)
+      found.push(finding('name', 'is registered twice', 'keep one'))
     return found.map((item) => ({ tool: `fact ${resolver.name}`, ...item }))
   })
 }
 
-/** Faults between declarations: one name, one model name, one handler key, once. */
+/** Faults between declarations: one name, one model name, one handler key, each once. */
 export function checkUniqueness(specs: readonly Spec[]): RegistryFault[] {
-  const clashes = (field: string, keyOf: (spec: Spec) => string | null, say: (key: string, other: string) => Omit<Finding, 'field'>): RegistryFault[] => {
-    const first = new Map<string, string>()
-    return specs.flatMap((spec) => {
-      const key = keyOf(spec)
-      const other = key === null ? undefined : first.get(key)
-      if (key !== null && other === undefined) first.set(key, spec.name)
-      return key === null || other === undefined ? [] : [{ tool: spec.name, field, ...say(key, other) }]
-    })
-  }
-  const names = new Set(specs.map(({ name }) => name))
-  const distinct = specs.filter((spec, index) => specs.findIndex(({ name }) => name === spec.name) === index)
+  const distinct = [...new Map(specs.toReversed().map((spec) => [spec.name, spec])).values()].toReversed()
   return [
-    ...clashes('name', ({ name }) => name, () => ({ message: 'is declared twice', remedy: 'rename or remove one; nothing is shadowed' })),
-    ...(names.size === distinct.length ? modelNameClashes(distinct) : []),
-    ...clashes('handlerKey', handlerKeyOf, (key, other) => ({ message: `${key} is taken by ${other}`, remedy: 'give each handler a key of its own' })),
+    ...clashes(
+      specs,
+      ({ name }) => name,
+      () => finding('name', 'is declared twice', 'rename or remove one; nothing is shadowed'),
+    ),
+    ...clashes(
+      distinct,
+      ({ name }) => modelToolName(name),
+      (key, other) => finding('name', `would reach the model as ${key}, as ${other} does`, 'rename one of the two'),
+    ),
+    ...clashes(distinct, handlerKeyOf, (key, other) =>
+      finding('handlerKey', `${key} is taken by ${other}`, 'give each handler a key of its own'),
+    ),
   ]
 }
 
-function modelNameClashes(specs: readonly Spec[]): RegistryFault[] {
+function clashes(
+  specs: readonly Spec[],
+  keyOf: (spec: Spec) => string | null,
+  say: (key: string, other: string) => Finding,
+): RegistryFault[] {
   const first = new Map<string, string>()
   return specs.flatMap((spec) => {
-    const derived = modelToolName(spec.name)
-    const other = first.get(derived)
-    if (other === undefined) first.set(derived, spec.name)
-    if (other === undefined) return []
-    return [{ tool: spec.name, field: 'name', message: `would reach the model as ${derived}, as ${other} does`, remedy: 'rename one of the two' }]
+    const key = keyOf(spec)
+    if (key === null) return []
+    const other = first.get(key)
+    if (other !== undefined) return [{ tool: spec.name, ...say(key, other) }]
+    first.set(key, spec.name)
+    return []
   })
 }
 

@@ -1,33 +1,53 @@
-import { ERROR_CODES, type ErrorCode } from './errors.ts'
+import { ERROR_CODES } from './errors.ts'
+import type { ErrorCode } from './errors.ts'
 import type { StoredResponse } from './invoker.ts'
-import type { ToolResult, ToolStop } from './models.ts'
-import { plainText } from './plain-text.ts'
+import type { JsonValue } from './json.ts'
+import type { ToolResult, ToolResultMeta, ToolStop } from './models.ts'
+import { stripInvisible } from './invisible.ts'
 
-/** What a refusal or a failure says. Only the invoker builds one; a handler raises. */
+/** Characters of an error message a model reads. */
+export const MAX_ERROR_MESSAGE = 1000
+
 export interface Failure {
   readonly code: ErrorCode
   readonly message: string
   readonly stop: ToolStop | null
+  /** Set when the message quotes text from outside. */
+  readonly untrusted?: boolean
 }
 
-const MAX_MESSAGE = 1_000
-
-export function failure({ code, message, stop }: Failure): ToolResult {
+/** A refusal or failure as a value. Whether a retry helps is a property of the code, never a caller's choice. */
+export function failure({ code, message, stop, untrusted = false }: Failure): ToolResult {
+  const { retryable, title } = ERROR_CODES[code]
+  const said = clipMessage(message)
   return {
     ok: false,
     data: null,
-    error: { code, message: plainText(message).slice(0, MAX_MESSAGE), retryable: ERROR_CODES[code].retryable },
-    meta: { truncated: false, untrusted: false, ...(stop === 'budget_exhausted' ? { partialReason: 'budget_exhausted' } : {}) },
+    error: { code, message: said === '' ? title : said, retryable },
+    meta: { truncated: false, untrusted },
     stop,
   }
 }
 
-/** A stored answer, told as the replay it is: the effect happened then, not now. */
-export function replayed({ result, completedAt }: StoredResponse): ToolResult {
-  return { ...result, meta: { ...result.meta, replayedFrom: completedAt.toISOString() } }
+export function success(data: JsonValue, meta: ToolResultMeta): ToolResult {
+  return { ok: true, data, error: null, meta, stop: null }
 }
 
-/** The answer of a call that a person knows to have arrived although its own answer was lost. */
+/** What a person's "it arrived" stands for: the effect happened, and its answer is lost. */
 export function emptySuccess(): ToolResult {
-  return { ok: true, data: null, error: null, meta: { truncated: false, untrusted: false }, stop: null }
+  return success(null, { truncated: false, untrusted: false })
+}
+
+/** A journalled answer read back: what happened then, marked so that nobody takes it for something that happened now. */
+export function replayed({ result, completedAt }: StoredResponse): ToolResult {
+  return { ...result, meta: { ...result.meta, replayedFrom: completedAt.toISOString() }, stop: null }
+}
+
+function clipMessage(message: string): string {
+  const clean = stripInvisible(message.toWellFormed()).trim()
+  if (clean.length <= MAX_ERROR_MESSAGE) return clean
+  return `${clean
+    .slice(0, MAX_ERROR_MESSAGE - 3)
+    .toWellFormed()
+    .replace(/\ufffd$/, '')}...`
 }

@@ -47,14 +47,17 @@ export function admitSchema(schema: JsonValue, role: SchemaRole): string[] {
   if (parts === null) return [`more than ${SCHEMA_LIMITS.subschemas} subschemas`]
   const problems = [...rootProblems(schema, role), ...parts.flatMap((part) => partProblems(part, schema))]
   const references = parts.filter(({ schema: node }) => typeof node['$ref'] === 'string').length
-  if (references > SCHEMA_LIMITS.references) problems.push(`${references} references, at most ${SCHEMA_LIMITS.references}`)
+  if (references > SCHEMA_LIMITS.references)
+    problems.push(`${references} references, at most ${SCHEMA_LIMITS.references}`)
   return problems.length > 0 ? problems : compositionProblems(schema, parts)
 }
 
 function rootProblems(schema: SchemaNode, role: SchemaRole): string[] {
   const problems: string[] = []
-  if (schemaDialect(schema) === null) problems.push('$schema names a dialect that is not supported; use 2020-12 or draft-07')
-  if (role === 'input' && own(schema, 'type') !== 'object') problems.push('the root of an input schema must have type "object"')
+  if (schemaDialect(schema) === null)
+    problems.push('$schema names a dialect that is not supported; use 2020-12 or draft-07')
+  if (role === 'input' && own(schema, 'type') !== 'object')
+    problems.push('the root of an input schema must have type "object"')
   return problems
 }
 
@@ -112,7 +115,8 @@ function partProblems({ schema, path }: Part, root: SchemaNode): string[] {
     report(`${values.length} enum values, at most ${SCHEMA_LIMITS.enumValues}`)
   }
   const properties = own(schema, 'properties')
-  if (isJsonObject(properties) && Object.hasOwn(properties, '__proto__')) report('a property named __proto__ is refused')
+  if (isJsonObject(properties) && Object.hasOwn(properties, '__proto__'))
+    report('a property named __proto__ is refused')
   const patterns = own(schema, 'patternProperties')
   for (const pattern of isJsonObject(patterns) ? Object.keys(patterns) : []) {
     if (linearPattern(pattern) === null) report(`patternProperties ${clip(pattern)} is not a linear-time pattern`)
@@ -124,7 +128,8 @@ function partProblems({ schema, path }: Part, root: SchemaNode): string[] {
 function compositionProblems(root: SchemaNode, parts: readonly Part[]): string[] {
   const edges = new Map(parts.map(({ schema }) => [schema, edgesOf(schema, root)]))
   const looping = parts.find(({ schema }) => reachesItself(schema, edges))
-  if (looping !== undefined) return [`${pointer(looping.path)}: a reference cycle that consumes no part of the instance`]
+  if (looping !== undefined)
+    return [`${pointer(looping.path)}: a reference cycle that consumes no part of the instance`]
   const cost = expansion(root, { edges, known: new Map(), open: new Set() })
   return cost > SCHEMA_LIMITS.expansion ? [`composition expands to more than ${SCHEMA_LIMITS.expansion} schemas`] : []
 }

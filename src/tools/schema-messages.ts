@@ -54,5 +54,10 @@ function quoted(value: unknown): string {
 export function clipText(text: string, limit: number): string {
   // oxlint-disable-next-line no-control-regex
   const clean = text.toWellFormed().replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, ' ')
-  return clean.length <= limit ? clean : `${clean.slice(0, limit - 3).toWellFormed().replace(/\ufffd$/, '')}...`
+  return clean.length <= limit
+    ? clean
+    : `${clean
+        .slice(0, limit - 3)
+        .toWellFormed()
+        .replace(/\ufffd$/, '')}...`
 }

@@ -75,7 +75,10 @@ function remember(hash: string, validator: SchemaValidator): void {
   if (oldest !== undefined) byHash.delete(oldest)
 }
 
-const ENGINES = { '2020-12': Ajv2020, '2019-09': Ajv2019, 'draft-07': Ajv } as const satisfies Record<SchemaDialect, unknown>
+const ENGINES = { '2020-12': Ajv2020, '2019-09': Ajv2019, 'draft-07': Ajv } as const satisfies Record<
+  SchemaDialect,
+  unknown
+>
 
 /**
  * `ownProperties`: otherwise `required: ["toString"]` is satisfied by any object. `inlineRefs` off: a chain of doubled
@@ -113,7 +116,8 @@ function build(schema: JsonObject): SchemaValidator {
         return { kind: 'invalid', message: describeSchemaErrors(run.errors ?? []) }
       } catch (error) {
         if (error instanceof RangeError) return { kind: 'invalid', message: 'the value is nested too deeply' }
-        if (error instanceof ValidationTooLong) return { kind: 'invalid', message: 'the value takes too long to validate' }
+        if (error instanceof ValidationTooLong)
+          return { kind: 'invalid', message: 'the value takes too long to validate' }
         throw error
       }
     },
@@ -141,7 +145,9 @@ function compile(
   try {
     return ajv.compile(schema)
   } catch (error) {
-    throw new SchemaRefusedError([error instanceof Error ? error.message.slice(0, 300) : 'the schema cannot be compiled'])
+    throw new SchemaRefusedError([
+      error instanceof Error ? error.message.slice(0, 300) : 'the schema cannot be compiled',
+    ])
   }
 }
 

@@ -5,7 +5,8 @@ import { checksOf, defOf } from './zod-def.ts'
 import type { ZodDef, ZodKind } from './zod-def.ts'
 import type { ZodDefect } from './zod-walk.ts'
 
-const REPEAT_REMEDY = 'use a constant; what is filled in is part of what a person approves and what a replay is found by'
+const REPEAT_REMEDY =
+  'use a constant; what is filled in is part of what a person approves and what a replay is found by'
 
 /**
  * Defaults and catch values are read twice: one that differs (an id, a time, a random number) would give the same
@@ -13,7 +14,9 @@ const REPEAT_REMEDY = 'use a constant; what is filled in is part of what a perso
  */
 export function probeRepeats(def: ZodDef): ZodDefect[] {
   if (def.type === 'default' || def.type === 'prefault') {
-    return repeats(() => def.defaultValue) ? [] : [{ message: 'its default is not the same JSON value each time', remedy: REPEAT_REMEDY }]
+    return repeats(() => def.defaultValue)
+      ? []
+      : [{ message: 'its default is not the same JSON value each time', remedy: REPEAT_REMEDY }]
   }
   if (def.type === 'catch') {
     const caught = { value: undefined, input: undefined, issues: [], error: { issues: [] } }

@@ -27,7 +27,8 @@ export function emitSchema(schema: z.core.$ZodType, field: ContractSide): Emitte
   try {
     const emitted: unknown = z.toJSONSchema(schema, {
       io: field,
-      unrepresentable: ({ zodSchema }) => (field === 'output' && defOf(zodSchema).type === 'date' ? DATE_TEXT : 'throw'),
+      unrepresentable: ({ zodSchema }) =>
+        field === 'output' && defOf(zodSchema).type === 'date' ? DATE_TEXT : 'throw',
       override: ({ zodSchema, jsonSchema }) => {
         if (field === 'input') closeObject(zodSchema, jsonSchema)
         dropFlaggedPatterns(zodSchema, jsonSchema)

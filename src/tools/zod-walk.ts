@@ -91,7 +91,9 @@ function jsonRemedy(kind: ZodKind): string {
 /** Parsing happens before the decision and must not wait for anything. */
 function asyncDefects(def: ZodDef): ZodDefect[] {
   const waits = checksOf(def).some(({ fn }) => typeof fn === 'function' && fn.constructor.name === 'AsyncFunction')
-  return waits ? [{ message: 'an asynchronous refinement', remedy: 'check it in the handler, or declare a policy fact' }] : []
+  return waits
+    ? [{ message: 'an asynchronous refinement', remedy: 'check it in the handler, or declare a policy fact' }]
+    : []
 }
 
 interface Part {
@@ -102,9 +104,11 @@ interface Part {
 /** The schemas inside a schema, with the step that leads to each. */
 function partsOf(def: ZodDef): Part[] {
   if (isTransform(def)) return []
-  if (def.type === 'object') return [...Object.entries(def.shape).flatMap(([key, field]) => part(`/${key}`, field)), ...part('/*', def.catchall)]
+  if (def.type === 'object')
+    return [...Object.entries(def.shape).flatMap(([key, field]) => part(`/${key}`, field)), ...part('/*', def.catchall)]
   if (def.type === 'array') return part('/*', def.element)
-  if (def.type === 'tuple') return [...def.items.flatMap((item, index) => part(`/${index}`, item)), ...part('/*', def.rest)]
+  if (def.type === 'tuple')
+    return [...def.items.flatMap((item, index) => part(`/${index}`, item)), ...part('/*', def.rest)]
   if (def.type === 'record') return [...part('/(keys)', def.keyType), ...part('/*', def.valueType)]
   if (def.type === 'union') return def.options.flatMap((option) => part('', option))
   if (def.type === 'intersection') return [...part('', def.left), ...part('', def.right)]

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import pg from 'pg'
+import { Client } from 'pg'
 import { inject } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
 import { pgDatabase } from '../../src/storage/pg/index.ts'
@@ -52,7 +52,7 @@ async function onServer(): Promise<TestDatabase> {
 }
 
 async function administer(sql: string): Promise<void> {
-  const admin = new pg.Client({ connectionString: `${inject('postgresUrl')}postgres` })
+  const admin = new Client({ connectionString: `${inject('postgresUrl')}postgres` })
   await admin.connect()
   try {
     await admin.query(sql)

@@ -1,4 +1,4 @@
-import pg from 'pg'
+import { Client } from 'pg'
 import type { TestProject } from 'vitest/node'
 import { migrate } from '../../src/storage/migrate.ts'
 import { pgDatabase } from '../../src/storage/pg/index.ts'
@@ -9,7 +9,7 @@ import { TEMPLATE } from './provided.ts'
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const server = await startPostgres()
   try {
-    const admin = new pg.Client({ connectionString: `${server.url}postgres` })
+    const admin = new Client({ connectionString: `${server.url}postgres` })
     await admin.connect()
     await admin.query(`CREATE DATABASE ${TEMPLATE}`)
     await admin.end()

@@ -10,6 +10,7 @@ import {
   refusal,
   restarted,
   results,
+  START,
   textOf,
   type OpenOptions,
 } from '../../../test/ai-sdk-session.ts'
@@ -19,8 +20,6 @@ import { scriptedModel } from '../../testing/scripted-model.ts'
 import type { JsonObject } from '../../tools/json.ts'
 import { modelProvider } from './model-types.ts'
 import { loadProvider, resolveModel } from './models.ts'
-
-const START = { kind: 'start', text: 'Invite Jo to the demo.' } as const
 
 const servers: ModelServer[] = []
 afterEach(async () => {

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   advance,
@@ -9,6 +9,7 @@ import {
   proposalsOf,
   restarted,
   results,
+  START,
   stopSlot,
   textOf,
 } from '../../../test/ai-sdk-session.ts'
@@ -16,8 +17,6 @@ import type { Proposal, SessionEvent } from '../../runs/session.ts'
 import { scriptedTurns, type Script, type ScriptedConversation, type ScriptedTurn } from '../../testing/script.ts'
 import { scriptedModel } from '../../testing/scripted-model.ts'
 import type { JsonObject, JsonValue } from '../../tools/json.ts'
-
-const START = { kind: 'start', text: 'Invite Jo to the demo.' } as const
 
 const TURNS: readonly ScriptedTurn[] = [
   { text: 'Looking.', calls: [{ tool: 'crm.search_people', args: { q: 'jo' } }] },

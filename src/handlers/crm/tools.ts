@@ -12,7 +12,7 @@ const line = (max: number) =>
   z
     .string()
     .max(max)
-    .regex(/^[^\u0000-\u001f\u007f]*[^\u0000-\u001f\u007f\s][^\u0000-\u001f\u007f]*$/)
+    .regex(/^\P{Cc}*[^\p{Cc}\s]\P{Cc}*$/u)
 
 const Person = z.object({
   id: z.uuid(),

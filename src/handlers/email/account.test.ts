@@ -46,7 +46,7 @@ describe('a setting that cannot be used is named and its value is not', () => {
     ['a password without a user', SETTINGS, { pass: 'hunter2' }, /needs a user/],
     ['a user without a password', { ...SETTINGS, user: 'team' }, {}, /needs a secret "pass"/],
     ['a password sent in the clear', { ...SETTINGS, security: 'none', user: 'team' }, { pass: 'hunter2' }, /readable/],
-  ])('%s', (_case, settings, secrets, message) => {
+  ])('%s', (...[, settings, secrets, message]) => {
     expect(() => account(settings, secrets)).toThrow(message)
     expect(() => account(settings, secrets)).not.toThrow(/hunter2|evil/)
   })

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { type ToolDeclaration, vendorTool } from '../../tools/declarations.ts'
+import { internalTool, type ToolDeclaration } from '../../tools/declarations.ts'
 import type { HandlerOf } from '../../tools/handler.ts'
 import type { HandlerContext, ToolInvocation } from '../../tools/invocation.ts'
 import { type HandlerAnswer, ok } from '../../tools/models.ts'
@@ -32,13 +32,13 @@ const Input = z.object({
     .min(1)
     .max(200)
     // One line, and in the order it reads: no control characters, no direction overrides.
-    .regex(/^[^\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]*$/)
+    .regex(/^[^\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]*$/u)
     .describe('One line of text.'),
   body: z
     .string()
     .min(1)
     .max(20_000)
-    .regex(/^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]*$/)
+    .regex(/^[\P{Cc}\t\n\r]*$/u)
     .describe('Plain text.'),
 })
 
@@ -57,10 +57,14 @@ export interface EmailOptions {
   readonly limits?: SendLimits
 }
 
-/** Mail through the organization's own account. SMTP honours no idempotency key, so a lost answer is a person's question. */
+/**
+ * Mail through the organization's own account. SMTP honours no idempotency key, so a lost answer is a person's question.
+ * The answer repeats addresses that were asked for and reply codes, and no word of the server's: nothing in it is
+ * untrusted, and sending does not taint a run.
+ */
 export function emailTools({ recipients, limits = SEND_LIMITS }: EmailOptions): ToolDeclaration[] {
   return [
-    vendorTool({
+    internalTool({
       name: 'email.send',
       description:
         'Send one plain-text email from the organization. Answers which recipients the mail server accepted and which it rejected.',

@@ -46,12 +46,15 @@ CREATE INDEX api_keys_organization ON agent.api_keys (organization_id);
 CREATE TABLE agent.console_sessions (
   token_hash      bytea PRIMARY KEY,
   organization_id uuid NOT NULL REFERENCES agent.organizations (id) ON DELETE CASCADE,
-  user_id         uuid NOT NULL REFERENCES agent.users (id) ON DELETE CASCADE,
+  -- Whose authority it carries: a person's, or an API key's that signed in; it ends with either.
+  user_id         uuid REFERENCES agent.users (id) ON DELETE CASCADE,
+  key_id          uuid REFERENCES agent.api_keys (id) ON DELETE CASCADE,
   -- `sign_in` tokens are printed at start and work once; they become a `session`.
   kind            text NOT NULL CHECK (kind IN ('sign_in', 'session')),
   created_at      timestamptz NOT NULL DEFAULT now(),
   expires_at      timestamptz NOT NULL,
-  used_at         timestamptz
+  used_at         timestamptz,
+  CHECK (num_nonnulls(user_id, key_id) = 1)
 );
 CREATE INDEX console_sessions_organization ON agent.console_sessions (organization_id);
 

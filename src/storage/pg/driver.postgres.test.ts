@@ -85,7 +85,7 @@ test('a refused statement keeps its connection', async () => {
   const database = await open({ max: 1 })
   const before = await backendOf(database)
   await expect(database.query(unnamed('SELECT 1 / 0'))).rejects.toMatchObject({ code: '22012' })
-  await expect(database.transaction((tx) => tx.query(unnamed('SELECT 1 / 0')))).rejects.toThrow()
+  await expect(database.transaction((tx) => tx.query(unnamed('SELECT 1 / 0')))).rejects.toMatchObject({ code: '22012' })
   expect(await backendOf(database)).toBe(before)
 })
 
@@ -107,7 +107,7 @@ test('a connection that breaks inside a transaction fails that transaction alone
     await other.query(unnamed('SELECT pg_terminate_backend($1, 5000)'), [rows[0]?.pid])
     await tx.query(backend)
   })
-  await expect(broken).rejects.toThrow()
+  await expect(broken).rejects.toThrow(/terminat|closed|not queryable/)
   expect(await backendOf(database)).toBeGreaterThan(0)
 })
 

@@ -1,4 +1,4 @@
-import { DatabaseError, Pool, type PoolClient, type CustomTypesConfig } from 'pg'
+import { DatabaseError, Pool, type PoolClient } from 'pg'
 import type { Database, Queryable, QueryResult, Statement, Transaction } from '../database.ts'
 import { DatabaseUnavailable, HandleMisused, TransactionAborted } from '../errors.ts'
 import { kyselyOver } from '../kysely.ts'
@@ -52,8 +52,10 @@ class PgDatabase implements Database {
       max: options.max ?? 10,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       application_name: 'bailiff',
-      types: { getTypeParser } as CustomTypesConfig,
+      types: { getTypeParser },
       // Days and hours in SQL must not depend on where the server stands.
+      // The pool waits for it, though its types do not say so.
+      // oxlint-disable-next-line typescript/no-misused-promises
       onConnect: async (client) => {
         await client.query("SET TIME ZONE 'UTC'")
       },

@@ -28,6 +28,8 @@ export interface PgliteOptions {
 
 /** The part of PGlite that libraries with a PGlite adapter of their own ask for. */
 export interface PGliteLike {
+  // The ports of such adapters are generic.
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
   query<Row = Record<string, unknown>>(query: string, params?: unknown[]): Promise<{ rows: Row[] }>
   exec(query: string): Promise<{ rows: Record<string, unknown>[] }[]>
   listen(channel: string, callback: (payload: string) => void): Promise<() => Promise<void>>
@@ -109,7 +111,7 @@ class EmbeddedDatabase implements PgliteDatabase {
     const interval = options.maintenanceMs ?? MAINTENANCE_MS
     if (interval > 0) {
       const report = options.onError ?? ((): void => {})
-      this.#timer = setInterval(() => this.maintain().catch(report), interval).unref()
+      this.#timer = setInterval(() => void this.maintain().catch(report), interval).unref()
     }
   }
 
@@ -175,10 +177,7 @@ class EmbeddedDatabase implements PgliteDatabase {
         new HandleMisused('The root handle was used inside its own transaction, which would wait for itself: use `tx`'),
       )
     }
-    const turn = this.#last
-      .then(work)
-      .catch(withoutValues)
-      .finally(() => yieldToEventLoop())
+    const turn = this.#last.then(() => takeTurn(work))
     this.#last = turn.catch(() => {})
     return turn
   }
@@ -214,22 +213,12 @@ class EmbeddedTransaction implements Transaction {
 
   async query<Row>(statement: Statement, values: readonly unknown[] = []): Promise<QueryResult<Row>> {
     this.#refuseEnded()
-    try {
-      return toResult<Row>(await this.#tx.query<Row>(statement.text, [...values]))
-    } catch (error) {
-      return withoutValues(error)
-    } finally {
-      await yieldToEventLoop()
-    }
+    return takeTurn(async () => toResult<Row>(await this.#tx.query<Row>(statement.text, [...values])))
   }
 
   async execute(sql: string): Promise<void> {
     this.#refuseEnded()
-    try {
-      await this.#tx.exec(sql)
-    } finally {
-      await yieldToEventLoop()
-    }
+    await takeTurn(() => this.#tx.exec(sql))
   }
 
   #refuseEnded(): void {
@@ -239,6 +228,16 @@ class EmbeddedTransaction implements Transaction {
 
 function toResult<Row>(result: Results<Row>): QueryResult<Row> {
   return { rows: result.rows, affected: result.rowCount ?? 0 }
+}
+
+async function takeTurn<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    return withoutValues(error)
+  } finally {
+    await yieldToEventLoop()
+  }
 }
 
 /** PGlite hangs the statement's values on its errors, and from there they would reach every log. */

@@ -13,6 +13,7 @@ import {
   type GroupByNode,
   type HavingNode,
   type IdentifierNode,
+  isColumnDataType,
   isOperator,
   type JSONOperatorChainNode,
   type JSONReferenceNode,
@@ -95,7 +96,11 @@ type PassiveNode =
 /** Complete by its type: a property that a new version of Kysely adds to a node stops the compilation here. */
 type Grammar = { [Node in PassiveNode as Node['kind']]: { [Property in Exclude<keyof Node, 'kind'>]-?: Role } }
 
-const isFlag = (value: unknown): boolean => typeof value === 'boolean'
+export const isFlag = (value: unknown): boolean => typeof value === 'boolean'
+
+export function words(text: string): string[] {
+  return text.split(' ')
+}
 
 function oneOf(...words: string[]): Role {
   return (value) => typeof value === 'string' && words.includes(value)
@@ -106,27 +111,23 @@ function oneOf(...words: string[]): Role {
  * or a setting, and Kysely writes the name into the SQL as it stands. `now` and `gen_random_uuid` read no data.
  */
 const functionName = oneOf(
-  ...['coalesce', 'nullif', 'greatest', 'least', 'any', 'now', 'gen_random_uuid'],
-  ...['abs', 'ceil', 'floor', 'round', 'mod', 'length', 'char_length', 'octet_length'],
-  ...['lower', 'upper', 'trim', 'btrim', 'ltrim', 'rtrim', 'left', 'right', 'replace', 'substr', 'substring'],
-  ...['concat', 'concat_ws', 'split_part', 'starts_with', 'strpos', 'to_char', 'date_trunc', 'date_part'],
-  ...['to_json', 'to_jsonb', 'json_build_object', 'jsonb_build_object', 'json_build_array', 'jsonb_build_array'],
-  ...['json_array_length', 'jsonb_array_length', 'json_typeof', 'jsonb_typeof', 'jsonb_set', 'jsonb_strip_nulls'],
-  ...['array_length', 'cardinality', 'array_position', 'array_append', 'array_remove'],
+  ...words('coalesce nullif greatest least any now gen_random_uuid abs ceil floor round mod length char_length'),
+  ...words('octet_length lower upper trim btrim ltrim rtrim left right replace substr substring concat concat_ws'),
+  ...words('split_part starts_with strpos to_char date_trunc date_part to_json to_jsonb json_build_object'),
+  ...words('jsonb_build_object json_build_array jsonb_build_array json_array_length jsonb_array_length json_typeof'),
+  ...words('jsonb_typeof jsonb_set jsonb_strip_nulls array_length cardinality array_position array_append'),
+  ...words('array_remove'),
 )
 
 const aggregateName = oneOf(
-  ...['count', 'sum', 'avg', 'min', 'max', 'bool_and', 'bool_or', 'every', 'array_agg', 'string_agg'],
-  ...['json_agg', 'jsonb_agg', 'json_object_agg', 'jsonb_object_agg', 'percentile_cont', 'percentile_disc', 'mode'],
-  ...['row_number', 'rank', 'dense_rank', 'percent_rank', 'ntile', 'lag', 'lead', 'first_value', 'last_value'],
+  ...words('count sum avg min max bool_and bool_or every array_agg string_agg json_agg jsonb_agg json_object_agg'),
+  ...words('jsonb_object_agg percentile_cont percentile_disc mode row_number rank dense_rank percent_rank ntile lag'),
+  ...words('lead first_value last_value'),
 )
 
-const selectModifier = oneOf(
-  ...['Distinct', 'ForUpdate', 'ForNoKeyUpdate', 'ForShare', 'ForKeyShare', 'NoWait', 'SkipLocked'],
-)
+const selectModifier = oneOf(...words('Distinct ForUpdate ForNoKeyUpdate ForShare ForKeyShare NoWait SkipLocked'))
 
-const dataType = (value: unknown): boolean =>
-  typeof value === 'string' && /^[a-z0-9]+( [a-z]+)?(\(\d+(, ?\d+)?\))?$/.test(value)
+const dataType = (value: unknown): boolean => typeof value === 'string' && isColumnDataType(value)
 
 const grammar: Grammar = {
   AggregateFunctionNode: {

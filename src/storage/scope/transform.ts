@@ -2,11 +2,9 @@ import {
   AliasNode,
   AndNode,
   BinaryOperationNode,
-  CastNode,
   ColumnNode,
   type ColumnUpdateNode,
   type CommonTableExpressionNode,
-  DataTypeNode,
   type DeleteQueryNode,
   FromNode,
   IdentifierNode,
@@ -16,7 +14,6 @@ import {
   type OperationNode,
   OperatorNode,
   ParensNode,
-  PrimitiveValueListNode,
   type RawNode,
   ReferenceNode,
   SelectAllNode,
@@ -25,25 +22,27 @@ import {
   TableNode,
   type UpdateQueryNode,
   type UsingNode,
-  ValueListNode,
   ValueNode,
-  ValuesNode,
   WhereNode,
   type WithNode,
 } from 'kysely'
 import { ScopeRefused } from '../errors.ts'
-import { isNode, isSafeRaw, passiveShape, type Role, type Shape } from './grammar.ts'
-import { isBareTableName, isScopedTable, OWNER } from './tables.ts'
+import { isFlag, isNode, isSafeRaw, passiveShape, type Role, type Shape, words } from './grammar.ts'
+import { isIdentifier, knownTable, type Target, unknownTable, updatedColumn } from './names.ts'
+import { DELETE, INSERT, ON_CONFLICT, SELECT, UPDATE } from './query-shapes.ts'
+import { isOwnValue, stamp } from './stamp.ts'
+import { isBareTableName, OWNER } from './tables.ts'
 
 /** Names of the common table expressions that PostgreSQL sees at this place. */
 type Visible = ReadonlySet<string>
 
 const NOTHING_VISIBLE: Visible = new Set()
 
-const JOINS: ReadonlySet<string> = new Set([
-  ...['InnerJoin', 'LeftJoin', 'RightJoin', 'FullJoin', 'CrossJoin'],
-  ...['LateralInnerJoin', 'LateralLeftJoin', 'LateralCrossJoin'],
-])
+const QUERIES: ReadonlySet<string> = new Set(words('SelectQueryNode InsertQueryNode UpdateQueryNode DeleteQueryNode'))
+
+const JOINS: ReadonlySet<string> = new Set(
+  words('InnerJoin LeftJoin RightJoin FullJoin CrossJoin LateralInnerJoin LateralLeftJoin LateralCrossJoin'),
+)
 
 /**
  * Rewrites a query so that it reads and writes rows of one organization only. Every table that is read becomes a
@@ -53,18 +52,30 @@ const JOINS: ReadonlySet<string> = new Set([
  */
 export class ScopeTransform {
   readonly #organizationId: string
+  readonly #done = new WeakSet<OperationNode>()
 
   constructor(organizationId: string) {
     this.#organizationId = organizationId
   }
 
   query<Node extends OperationNode>(root: Node): Node {
-    return this.#visit(root, NOTHING_VISIBLE)
+    if (!QUERIES.has(root.kind)) throw new ScopeRefused(`A scoped handle does not run a ${root.kind}`)
+    const result = this.#visit(root, NOTHING_VISIBLE)
+    this.#done.add(result)
+    return result
+  }
+
+  /** Whether a query came out of `query` as it is. */
+  isScoped(root: OperationNode): boolean {
+    return this.#done.has(root)
   }
 
   #visit<Node extends OperationNode>(node: Node, visible: Visible): Node
   #visit(node: OperationNode, visible: Visible): OperationNode {
-    switch (node.kind) {
+    // A query that was built on the scoped handle and became a part of another one.
+    if (this.#done.has(node)) return node
+    const kind: string = node.kind
+    switch (kind) {
       case 'SelectQueryNode':
         return this.#select(node as SelectQueryNode, visible)
       case 'InsertQueryNode':
@@ -114,6 +125,7 @@ export class ScopeTransform {
     if (role === 'node' && isNode(value)) return this.#visit(value, visible)
     if (role === 'nodes' && Array.isArray(value)) return this.#visitAll(value, visible)
     if (typeof role === 'function' && role(value)) return value
+    if (role === 'absent' && value === false) return value
     const shown = typeof value === 'string' ? `: ${JSON.stringify(value)}` : ''
     throw new ScopeRefused(`A scoped query cannot hold a ${given.of.kind} with this ${given.property}${shown}`)
   }
@@ -128,26 +140,10 @@ export class ScopeTransform {
   // Queries
 
   #select(node: SelectQueryNode, outer: Visible): SelectQueryNode {
-    const shape: Record<Exclude<keyof SelectQueryNode, 'kind' | 'with' | 'from' | 'joins'>, Role> = {
-      selections: 'nodes',
-      distinctOn: 'nodes',
-      groupBy: 'node',
-      orderBy: 'node',
-      where: 'node',
-      frontModifiers: 'nodes',
-      endModifiers: 'nodes',
-      limit: 'node',
-      offset: 'node',
-      having: 'node',
-      setOperations: 'nodes',
-      explain: 'absent',
-      fetch: 'absent',
-      top: 'absent',
-    }
     const { with: withNode, from, joins, ...rest } = node
     const { expressions, visible } = this.#with(withNode, outer)
     return {
-      ...this.#shaped(rest as SelectQueryNode, { shape, visible }),
+      ...this.#shaped(rest, { shape: SELECT, visible }),
       ...expressions,
       ...(from === undefined ? {} : { from: this.#from(from, visible) }),
       ...(joins === undefined ? {} : { joins: joins.map((join) => this.#join(join, visible)) }),
@@ -155,50 +151,24 @@ export class ScopeTransform {
   }
 
   #insert(node: InsertQueryNode, outer: Visible): InsertQueryNode {
-    const shape: Record<
-      Exclude<keyof InsertQueryNode, 'kind' | 'with' | 'into' | 'columns' | 'values' | 'onConflict'>,
-      Role
-    > = {
-      returning: 'node',
-      onDuplicateKey: 'absent',
-      orAction: 'absent',
-      replace: 'absent',
-      explain: 'absent',
-      defaultValues: 'absent',
-      endModifiers: 'absent',
-      top: 'absent',
-      output: 'absent',
-    }
     const { with: withNode, into, columns, values, onConflict, ...rest } = node
     const { expressions, visible } = this.#with(withNode, outer)
     const target = this.#target(into)
     return {
-      ...this.#shaped(rest as InsertQueryNode, { shape, visible }),
+      ...this.#shaped(rest, { shape: INSERT, visible }),
       ...expressions,
       into: target.node as TableNode,
-      ...this.#stamp({ columns: columns ?? [], values }, visible),
+      ...stamp({ columns: columns ?? [], rows: values && this.#visit(values, visible) }, this.#organizationId),
       ...(onConflict === undefined ? {} : { onConflict: this.#onConflict(onConflict, { target, visible }) }),
     }
   }
 
   #update(node: UpdateQueryNode, outer: Visible): UpdateQueryNode {
-    const shape: Record<
-      Exclude<keyof UpdateQueryNode, 'kind' | 'with' | 'table' | 'from' | 'joins' | 'where' | 'updates'>,
-      Role
-    > = {
-      returning: 'node',
-      explain: 'absent',
-      endModifiers: 'absent',
-      limit: 'absent',
-      top: 'absent',
-      output: 'absent',
-      orderBy: 'absent',
-    }
     const { with: withNode, table, from, joins, where, updates, ...rest } = node
     const { expressions, visible } = this.#with(withNode, outer)
     const target = this.#target(table)
     return {
-      ...this.#shaped(rest as UpdateQueryNode, { shape, visible }),
+      ...this.#shaped(rest, { shape: UPDATE, visible }),
       ...expressions,
       table: target.node,
       ...(from === undefined ? {} : { from: this.#from(from, visible) }),
@@ -209,24 +179,12 @@ export class ScopeTransform {
   }
 
   #delete(node: DeleteQueryNode, outer: Visible): DeleteQueryNode {
-    const shape: Record<
-      Exclude<keyof DeleteQueryNode, 'kind' | 'with' | 'from' | 'using' | 'joins' | 'where'>,
-      Role
-    > = {
-      returning: 'node',
-      orderBy: 'absent',
-      limit: 'absent',
-      explain: 'absent',
-      endModifiers: 'absent',
-      top: 'absent',
-      output: 'absent',
-    }
     const { with: withNode, from, using, joins, where, ...rest } = node
     const { expressions, visible } = this.#with(withNode, outer)
     if (from.froms.length !== 1) throw new ScopeRefused('A scoped delete has one table')
     const target = this.#target(from.froms[0])
     return {
-      ...this.#shaped(rest as DeleteQueryNode, { shape, visible }),
+      ...this.#shaped(rest, { shape: DELETE, visible }),
       ...expressions,
       from: FromNode.create([target.node]),
       ...(using === undefined ? {} : { using: this.#using(using, visible) }),
@@ -308,7 +266,7 @@ export class ScopeTransform {
     if (!QUERIES.has(node.expression.kind)) {
       throw new ScopeRefused(`A common table expression of a scoped query cannot be a ${node.expression.kind}`)
     }
-    const shape: Shape = { materialized: (value) => typeof value === 'boolean', expression: 'node', name: isNode }
+    const shape: Shape = { materialized: isFlag, expression: 'node', name: isNode }
     this.#shaped(node.name, { shape: { table: 'node', columns: 'nodes' }, visible })
     return this.#shaped(node, { shape, visible })
   }
@@ -340,21 +298,14 @@ export class ScopeTransform {
 
   #columnUpdate(node: ColumnUpdateNode, visible: Visible): ColumnUpdateNode {
     const column = updatedColumn(node.column)
-    if (column === OWNER && !this.#isOwnValue(node.value))
+    if (column === OWNER && !isOwnValue(node.value, this.#organizationId))
       throw new ScopeRefused('A row cannot move to another organization')
     return { kind: 'ColumnUpdateNode', column: ColumnNode.create(column), value: this.#visit(node.value, visible) }
   }
 
   #onConflict(node: OnConflictNode, { target, visible }: { target: Target; visible: Visible }): OnConflictNode {
-    const shape: Record<Exclude<keyof OnConflictNode, 'kind' | 'updates' | 'updateWhere'>, Role> = {
-      columns: 'nodes',
-      constraint: 'node',
-      indexExpression: 'node',
-      indexWhere: 'node',
-      doNothing: (value) => typeof value === 'boolean',
-    }
     const { updates, updateWhere, ...rest } = node
-    const copy = this.#shaped(rest as OnConflictNode, { shape, visible })
+    const copy = this.#shaped(rest, { shape: ON_CONFLICT, visible })
     if (updates === undefined && updateWhere === undefined) return copy
     return {
       ...copy,
@@ -362,62 +313,6 @@ export class ScopeTransform {
       // The row that is in the way may be another organization's.
       updateWhere: this.#owned({ target, where: updateWhere, visible }),
     }
-  }
-
-  /** Puts the organization on every row, whatever the query says about it; a different one is refused. */
-  #stamp(
-    { columns, values }: { columns: readonly ColumnNode[]; values: OperationNode | undefined },
-    visible: Visible,
-  ): { columns: ColumnNode[]; values: OperationNode } {
-    const names = columns.map((column) => column.column.name)
-    if (names.length === 0) throw new ScopeRefused('A scoped insert names its columns')
-    const at = names.indexOf(OWNER)
-    const stamped = (at < 0 ? [...names, OWNER] : names).map((name) => ColumnNode.create(name))
-    if (values !== undefined && ValuesNode.is(values)) {
-      const rows = values.values.map((row) => this.#stampRow(row, { at: at < 0 ? names.length : at, visible }))
-      return { columns: stamped, values: ValuesNode.create(rows) }
-    }
-    if (values !== undefined && SelectQueryNode.is(values)) {
-      if (at >= 0) throw new ScopeRefused(`A scoped insert from a select leaves out ${OWNER}`)
-      return { columns: stamped, values: this.#stampSelect(this.#select(values, visible)) }
-    }
-    throw new ScopeRefused('A scoped insert takes rows or a select')
-  }
-
-  #stampRow(
-    row: ValueListNode | PrimitiveValueListNode,
-    { at, visible }: { at: number; visible: Visible },
-  ): ValueListNode | PrimitiveValueListNode {
-    if (PrimitiveValueListNode.is(row)) {
-      if (at < row.values.length) this.#refuseForeign(ValueNode.create(row.values[at]))
-      return PrimitiveValueListNode.create(row.values.toSpliced(at, 1, this.#organizationId))
-    }
-    const values = this.#visitAll(row.values, visible)
-    const given = values[at]
-    if (given !== undefined) this.#refuseForeign(given)
-    return ValueListNode.create(values.toSpliced(at, 1, ValueNode.create(this.#organizationId)))
-  }
-
-  #stampSelect(select: SelectQueryNode): SelectQueryNode {
-    const rows = IdentifierNode.create('scoped_rows')
-    const owner = CastNode.create(ValueNode.create(this.#organizationId), DataTypeNode.create('uuid'))
-    return {
-      kind: 'SelectQueryNode',
-      from: FromNode.create([AliasNode.create(select, rows)]),
-      selections: [
-        SelectionNode.createSelectAllFromTable(TableNode.create(rows.name)),
-        SelectionNode.create(AliasNode.create(owner, IdentifierNode.create(OWNER))),
-      ],
-    }
-  }
-
-  #refuseForeign(value: OperationNode): void {
-    if (value.kind === 'DefaultInsertValueNode' || this.#isOwnValue(value)) return
-    throw new ScopeRefused('A row cannot be written for another organization')
-  }
-
-  #isOwnValue(value: OperationNode): boolean {
-    return ValueNode.is(value) && (value.value === undefined || value.value === this.#organizationId)
   }
 
   // Expressions
@@ -442,40 +337,4 @@ export class ScopeTransform {
     if (table === undefined) return { kind: 'ReferenceNode', column: SelectAllNode.create() }
     return ReferenceNode.createSelectAll(table)
   }
-}
-
-interface Target {
-  readonly node: TableNode | AliasNode
-  /** What the rest of the query calls it. */
-  readonly name: string
-}
-
-const QUERIES: ReadonlySet<string> = new Set([
-  'SelectQueryNode',
-  'InsertQueryNode',
-  'UpdateQueryNode',
-  'DeleteQueryNode',
-])
-
-function isIdentifier(node: unknown): node is IdentifierNode {
-  return isNode(node) && IdentifierNode.is(node) && typeof node.name === 'string'
-}
-
-function updatedColumn(node: OperationNode): string {
-  if (ColumnNode.is(node)) return node.column.name
-  if (ReferenceNode.is(node) && ColumnNode.is(node.column)) return node.column.column.name
-  throw new ScopeRefused('A scoped update sets columns by their names')
-}
-
-function knownTable(node: TableNode): TableNode {
-  const { schema, identifier } = node.table
-  if (schema === undefined) throw unknownTable(identifier.name)
-  if (!isScopedTable(schema.name, identifier.name)) throw unknownTable(`${schema.name}.${identifier.name}`)
-  return TableNode.createWithSchema(schema.name, identifier.name)
-}
-
-function unknownTable(name: string): ScopeRefused {
-  return new ScopeRefused(
-    `${name} is no table of an organization; tables are named with their schema, as in public.people`,
-  )
 }

@@ -1,0 +1,25 @@
+export { createBailiff, type Answer, type Bailiff, type BailiffOptions, type Rule } from './bailiff.ts'
+export type { Approval, ApprovalFilter } from './approvals/approval-store.ts'
+export type { AnswerOutcome } from './approvals/service.ts'
+export type { Connection, ConnectionState, SecretSource } from './connections/connection.ts'
+export { DEFAULT_CEILINGS, type AgentDefinition } from './runs/definition.ts'
+export type { Page } from './runs/run-store.ts'
+export type { Database } from './storage/database.ts'
+export type { OrganizationSettings } from './storage/organization-store.ts'
+export { internalTool, vendorTool, type ToolDeclaration, type ToolOptions } from './tools/declarations.ts'
+export {
+  ConflictError,
+  ERROR_CODES,
+  NotFoundError,
+  OutcomeUnknownError,
+  RetryableUpstreamError,
+  UpstreamUnavailableError,
+  ValidationError,
+  type ErrorCode,
+} from './tools/errors.ts'
+export type { FactRequest, FactResolver, FactType, HandlerOf, ToolHandler } from './tools/handler.ts'
+export type { Actor, Credential, HandlerContext, Principal, RunCeilings, ToolInvocation } from './tools/invocation.ts'
+export { ApprovalRequired, CancelRequested, ClaimInFlight, type ErrorReporter, type Logger } from './tools/invoker.ts'
+export { modelToolName, ok, type HandlerAnswer, type ToolResult, type ToolSpec } from './tools/models.ts'
+export { RegistryError } from './tools/registry-faults.ts'
+export type { ModelPrice, PriceTable } from './usage/prices.ts'
