@@ -38,6 +38,21 @@ export default defineConfig({
       },
       {
         extends: true,
+        test: {
+          name: 'types',
+          include: [],
+          // The sources themselves are checked by `npm run typecheck`.
+          typecheck: {
+            enabled: true,
+            only: true,
+            ignoreSourceErrors: true,
+            spawnTimeout: 60_000,
+            include: everywhere.map((folder) => `${folder}/**/*.test-d.ts`),
+          },
+        },
+      },
+      {
+        extends: true,
         test: { name: 'pglite', include: embeddedTests, globalSetup: './test/setup/pglite.ts' },
       },
       {

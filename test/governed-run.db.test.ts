@@ -1,14 +1,15 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Script, ScriptedCall } from '../src/testing/script.ts'
-import { testDatabase, type TestDatabase } from './setup/database.ts'
+import { empty, testDatabase, type TestDatabase } from './setup/database.ts'
 import { world, type World, type WorldOptions } from './setup/world.ts'
 
 let db: TestDatabase
 
-beforeEach(async () => {
+beforeAll(async () => {
   db = await testDatabase()
 })
-afterEach(() => db.close())
+beforeEach(() => empty(db.database))
+afterAll(() => db.close())
 
 const open = (options: Omit<WorldOptions, 'database'> = {}): Promise<World> =>
   world({ database: db.database, ...options })

@@ -1,24 +1,37 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { internalTool, vendorTool } from '../src/tools/declarations.ts'
-import { ConflictError, NotFoundError, RetryableUpstreamError, UpstreamUnavailableError, ValidationError } from '../src/tools/errors.ts'
+import {
+  ConflictError,
+  NotFoundError,
+  RetryableUpstreamError,
+  UpstreamUnavailableError,
+  ValidationError,
+} from '../src/tools/errors.ts'
 import type { ToolInvocation } from '../src/tools/invocation.ts'
 import { ApprovalRequired, CancelRequested, ClaimInFlight } from '../src/tools/invoker.ts'
 import { ok } from '../src/tools/models.ts'
-import { testDatabase, type TestDatabase } from './setup/database.ts'
+import { empty, testDatabase, type TestDatabase } from './setup/database.ts'
 import { APPROVER, inRun, STARTER, world, type World, type WorldOptions } from './setup/world.ts'
 
 let db: TestDatabase
 
-beforeEach(async () => {
+beforeAll(async () => {
   db = await testDatabase()
 })
-afterEach(() => db.close())
+beforeEach(() => empty(db.database))
+afterAll(() => db.close())
 
-const open = (options: Omit<WorldOptions, 'database'> = {}): Promise<World> => world({ database: db.database, ...options })
+const open = (options: Omit<WorldOptions, 'database'> = {}): Promise<World> =>
+  world({ database: db.database, ...options })
 
-const call = (w: World, invocation: ToolInvocation, tool: string, args: unknown, authorizedBy: readonly string[] = []) =>
-  inRun(w.core, invocation, () => w.core.invoker.invoke(tool, args, invocation, { authorizedBy }))
+const call = (
+  w: World,
+  invocation: ToolInvocation,
+  tool: string,
+  args: unknown,
+  authorizedBy: readonly string[] = [],
+) => inRun(w.core, invocation, () => w.core.invoker.invoke(tool, args, invocation, { authorizedBy }))
 
 async function count(table: string): Promise<number> {
   const { rows } = await db.database.query<{ n: number }>({ name: '', text: `SELECT count(*)::int AS n FROM ${table}` })
@@ -61,7 +74,9 @@ describe('the journal', () => {
     const w = await open({ settings })
     const invocation = await w.invocation()
     const first = await call(w, invocation, 'email.send', { to: 'jo@acme.test' })
-    await w.core.stores.organizations.configure(w.organizationId, { policyDefaults: { read: 'deny', write: 'deny', send: 'deny' } })
+    await w.core.stores.organizations.configure(w.organizationId, {
+      policyDefaults: { read: 'deny', write: 'deny', send: 'deny' },
+    })
     const again = await call(w, invocation, 'email.send', { to: 'jo@acme.test' })
     expect(again).toMatchObject({ ok: true, data: first.data })
     expect(again.meta.replayedFrom).toBeDefined()
@@ -93,10 +108,15 @@ describe('the journal', () => {
     const invocation = await w.invocation()
     await call(w, invocation, 'crm.flaky', { id: '1' })
     // What a worker that died after its claim leaves: an open claim whose lease ran out.
-    await db.database.execute("UPDATE agent.idempotency_keys SET status = 'processing', response = NULL, lease_until = now() - interval '1 second'")
+    await db.database.execute(
+      "UPDATE agent.idempotency_keys SET status = 'processing', response = NULL, lease_until = now() - interval '1 second'",
+    )
     expect((await call(w, invocation, 'crm.flaky', { id: '1' })).ok).toBe(true)
     expect(attempts()).toBe(2)
-    const { rows } = await db.database.query<{ attempt: number }>({ name: '', text: 'SELECT attempt FROM agent.idempotency_keys' })
+    const { rows } = await db.database.query<{ attempt: number }>({
+      name: '',
+      text: 'SELECT attempt FROM agent.idempotency_keys',
+    })
     expect(rows[0]?.attempt).toBe(2)
   })
 
@@ -106,7 +126,10 @@ describe('the journal', () => {
     })
     const w = await open({ extraTools: [tool] })
     const invocation = await w.invocation()
-    expect((await call(w, invocation, 'crm.flaky', { id: '1' })).error).toMatchObject({ code: 'retryable_upstream', retryable: true })
+    expect((await call(w, invocation, 'crm.flaky', { id: '1' })).error).toMatchObject({
+      code: 'retryable_upstream',
+      retryable: true,
+    })
     expect(await count('agent.idempotency_keys')).toBe(0)
     expect((await call(w, invocation, 'crm.flaky', { id: '1' })).ok).toBe(true)
     expect(attempts()).toBe(2)
@@ -117,33 +140,31 @@ describe('the journal', () => {
     ['invalid_input', () => new ValidationError('bad')],
     ['conflict', () => new ConflictError('taken')],
     ['unavailable', () => new UpstreamUnavailableError('unsupported')],
-  ])('T51 a business failure (%s) leaves a completed claim, and the next identical call returns it', async (code, error) => {
-    const { tool, attempts } = flaky(async () => {
-      throw error()
-    })
-    const w = await open({ extraTools: [tool] })
-    const invocation = await w.invocation()
-    expect((await call(w, invocation, 'crm.flaky', { id: '1' })).error?.code).toBe(code)
-    expect((await call(w, invocation, 'crm.flaky', { id: '1' })).error?.code).toBe(code)
-    expect(attempts()).toBe(1)
-  })
+  ])(
+    'T51 a business failure (%s) leaves a completed claim, and the next identical call returns it',
+    async (code, error) => {
+      const { tool, attempts } = flaky(async () => {
+        throw error()
+      })
+      const w = await open({ extraTools: [tool] })
+      const invocation = await w.invocation()
+      expect((await call(w, invocation, 'crm.flaky', { id: '1' })).error?.code).toBe(code)
+      expect((await call(w, invocation, 'crm.flaky', { id: '1' })).error?.code).toBe(code)
+      expect(attempts()).toBe(1)
+    },
+  )
 
   test('T64 R27 a domain business exception is a value, and every other exception raises, subclasses and wrappers among them', async () => {
     class Wrapped extends NotFoundError {}
     for (const error of [new Error('database down'), new Wrapped('wrapped'), 'a string']) {
-      const fresh = await testDatabase()
-      try {
-        const { tool } = flaky(async () => {
-          throw error
-        })
-        const w = await world({ database: fresh.database, extraTools: [tool] })
-        const invocation = await w.invocation()
-        await expect(call(w, invocation, 'crm.flaky', { id: '1' })).rejects.toBe(error)
-        const { rows } = await fresh.database.query<{ n: number }>({ name: '', text: 'SELECT count(*)::int AS n FROM agent.idempotency_keys' })
-        expect(rows[0]?.n).toBe(0)
-      } finally {
-        await fresh.close()
-      }
+      await empty(db.database)
+      const { tool } = flaky(async () => {
+        throw error
+      })
+      const w = await open({ extraTools: [tool] })
+      const invocation = await w.invocation()
+      await expect(call(w, invocation, 'crm.flaky', { id: '1' })).rejects.toBe(error)
+      expect(await count('agent.idempotency_keys')).toBe(0)
     }
   })
 
@@ -183,7 +204,10 @@ describe('the journal', () => {
     leave()
     await expect(late).rejects.toBeInstanceOf(ClaimInFlight)
     expect(attempts()).toBe(2)
-    const { rows } = await db.database.query<{ attempt: number; status: string }>({ name: '', text: 'SELECT attempt, status FROM agent.idempotency_keys' })
+    const { rows } = await db.database.query<{ attempt: number; status: string }>({
+      name: '',
+      text: 'SELECT attempt, status FROM agent.idempotency_keys',
+    })
     expect(rows).toEqual([{ attempt: 2, status: 'completed' }])
   })
 })
@@ -192,7 +216,9 @@ describe('an outcome nobody knows', () => {
   const stranded = async (w: World) => {
     const invocation = await w.invocation()
     await call(w, invocation, 'email.send', { to: 'jo@acme.test' })
-    await db.database.execute("UPDATE agent.idempotency_keys SET status = 'processing', response = NULL, lease_until = now() - interval '1 second'")
+    await db.database.execute(
+      "UPDATE agent.idempotency_keys SET status = 'processing', response = NULL, lease_until = now() - interval '1 second'",
+    )
     await expect(call(w, invocation, 'email.send', { to: 'jo@acme.test' })).rejects.toBeInstanceOf(ApprovalRequired)
     const [question] = (await w.core.approvals.list(w.organizationId, { state: 'pending' })).items
     return { invocation, question: question! }
@@ -233,14 +259,23 @@ describe('an outcome nobody knows', () => {
     const w = await open({ settings })
     const { invocation, question } = await stranded(w)
     await answer(w, question, 'send_again')
-    expect(await call(w, invocation, 'email.send', { to: 'jo@acme.test' })).toMatchObject({ ok: true, data: { accepted: 'jo@acme.test' } })
+    expect(await call(w, invocation, 'email.send', { to: 'jo@acme.test' })).toMatchObject({
+      ok: true,
+      data: { accepted: 'jo@acme.test' },
+    })
     expect(w.effects.sent).toHaveLength(2)
   })
 
   test('a rejection leaves it unknown for good: the model reads timeout, and nothing is sent', async () => {
     const w = await open({ settings })
     const { invocation, question } = await stranded(w)
-    await w.core.approvals.reject({ organizationId: w.organizationId, approvalId: question.id, argumentsHash: question.argumentsHash, decider: { actor: APPROVER, roles: [] }, note: null })
+    await w.core.approvals.reject({
+      organizationId: w.organizationId,
+      approvalId: question.id,
+      argumentsHash: question.argumentsHash,
+      decider: { actor: APPROVER, roles: [] },
+      note: null,
+    })
     expect((await call(w, invocation, 'email.send', { to: 'jo@acme.test' })).error?.code).toBe('timeout')
     expect(w.effects.sent).toHaveLength(1)
   })
@@ -265,7 +300,10 @@ describe('before the decision', () => {
   })
 
   test('T18 T19 an oversized batch is refused with no journal read, policy read, claim, handler or preview', async () => {
-    const w = await open({ extraTools: [batch], rules: [{ name: 'ask', tools: ['crm.tag_people'], effect: 'require_approval' }] })
+    const w = await open({
+      extraTools: [batch],
+      rules: [{ name: 'ask', tools: ['crm.tag_people'], effect: 'require_approval' }],
+    })
     const invocation = await w.invocation()
     const result = await call(w, invocation, 'crm.tag_people', { ids: ['a', 'b', 'c'] })
     expect(result.error).toMatchObject({ code: 'batch_too_large' })
@@ -286,16 +324,24 @@ describe('before the decision', () => {
     expect(w.effects.notes).toEqual([])
   })
 
-  test.each(['constructor', '__proto__', 'toString', 'nope.nope', ''])('a tool the run was not shown (%j) is tool_unavailable', async (name) => {
-    const w = await open()
-    const invocation = await w.invocation()
-    expect((await call(w, invocation, name, {})).error?.code).toBe('tool_unavailable')
-  })
+  test.each(['constructor', '__proto__', 'toString', 'nope.nope', ''])(
+    'a tool the run was not shown (%j) is tool_unavailable',
+    async (name) => {
+      const w = await open()
+      const invocation = await w.invocation()
+      expect((await call(w, invocation, name, {})).error?.code).toBe('tool_unavailable')
+    },
+  )
 
   test('a disabled tool is tool_unavailable from the next call on', async () => {
     const w = await open()
     const invocation = await w.invocation()
-    await w.core.stores.tools.setEnabled({ organizationId: w.organizationId, tool: 'crm.note', enabled: false, by: STARTER })
+    await w.core.stores.tools.setEnabled({
+      organizationId: w.organizationId,
+      tool: 'crm.note',
+      enabled: false,
+      by: STARTER,
+    })
     expect((await call(w, invocation, 'crm.note', { text: 'hi' })).error?.code).toBe('tool_unavailable')
   })
 
@@ -329,7 +375,12 @@ describe('before the decision', () => {
   test('a cancelled run raises at its next call', async () => {
     const w = await open()
     const invocation = await w.invocation()
-    await w.core.stores.runs.requestCancel({ organizationId: w.organizationId, runId: invocation.runId, reason: 'stop', by: STARTER })
+    await w.core.stores.runs.requestCancel({
+      organizationId: w.organizationId,
+      runId: invocation.runId,
+      reason: 'stop',
+      by: STARTER,
+    })
     await expect(call(w, invocation, 'crm.note', { text: 'hi' })).rejects.toBeInstanceOf(CancelRequested)
     expect(w.effects.notes).toEqual([])
   })
@@ -379,7 +430,11 @@ describe('the answer', () => {
     })
     const w = await open({ extraTools: [many] })
     const invocation = await w.invocation()
-    expect(await call(w, invocation, 'crm.many', {})).toMatchObject({ ok: true, data: [1, 2], meta: { count: 2, truncated: true } })
+    expect(await call(w, invocation, 'crm.many', {})).toMatchObject({
+      ok: true,
+      data: [1, 2],
+      meta: { count: 2, truncated: true },
+    })
   })
 })
 
@@ -396,7 +451,10 @@ describe('previews', () => {
       handler: { execute: async () => ok({}), preview },
     })
   const previewOf = async (preview: () => Promise<string>): Promise<string | null> => {
-    const w = await open({ extraTools: [previewing(preview)], rules: [{ name: 'ask', tools: ['crm.previewed'], effect: 'require_approval' }] })
+    const w = await open({
+      extraTools: [previewing(preview)],
+      rules: [{ name: 'ask', tools: ['crm.previewed'], effect: 'require_approval' }],
+    })
     const invocation = await w.invocation()
     await expect(call(w, invocation, 'crm.previewed', { id: '1' })).rejects.toBeInstanceOf(ApprovalRequired)
     return (await w.core.approvals.list(w.organizationId)).items[0]!.preview

@@ -31,8 +31,7 @@ function look(leads: readonly Lead[]): ScriptedTurn {
 
 function record(leads: readonly Lead[], searches: readonly PastCall[]): ScriptedTurn {
   const answer = searches.map(read).at(-1)
-  const found =
-    answer?.kind === 'done' && Array.isArray(answer.data) ? counted(answer.data.length, 'person', 'people') : null
+  const found = answer?.kind === 'done' && answer.count !== null ? counted(answer.count, 'person', 'people') : null
   return {
     text: `${found === null ? 'The search gave no usable answer.' : `The search found ${found}.`} I will record every lead.`,
     calls: leads.map((lead) => ({ tool: 'crm.upsert_person', args: personOf(lead) })),
@@ -68,42 +67,42 @@ function mailTo(lead: Lead): ScriptedCall {
 }
 
 function summary(leads: readonly Lead[], upserts: readonly PastCall[], mails: readonly PastCall[]): string {
+  const outcomes = leads.map((lead, index) => mailOutcome(lead, mails[index]))
   const lines = leads.map(
-    (lead, index) => `- ${lead.name} <${lead.email}>: ${mailLine(lead, mails[index])}${recordLine(upserts[index])}`,
+    (lead, index) => `- ${lead.name} <${lead.email}>: ${outcomes[index]?.text ?? ''}${recordLine(upserts[index])}`,
   )
-  const sent = leads.filter((lead, index) => isSent(lead, mails[index])).length
+  const sent = outcomes.filter((outcome) => outcome.sent).length
   return [`${sent} of ${counted(leads.length, 'mail')} sent.`, ...lines].join('\n')
 }
 
-/** An answer without data is a person's word that the mail arrived; otherwise the server has to name the recipient. */
-function isSent(lead: Lead, mail: PastCall | undefined): boolean {
-  const answer = mail === undefined ? null : read(mail)
-  if (answer?.kind !== 'done') return false
-  if (answer.data === null) return true
-  const accepted = isRecord(answer.data) ? answer.data['accepted'] : null
-  return Array.isArray(accepted) && accepted.includes(lead.email)
+interface MailOutcome {
+  /** Known to be sent. */
+  readonly sent: boolean
+  readonly text: string
 }
 
-function mailLine(lead: Lead, mail: PastCall | undefined): string {
-  if (mail === undefined) return 'no mail was tried.'
+function mailOutcome(lead: Lead, mail: PastCall | undefined): MailOutcome {
+  if (mail === undefined) return { sent: false, text: 'no mail was tried.' }
   const answer = read(mail)
-  if (answer.kind === 'failed') return failedLine(answer)
-  if (answer.kind === 'unclear') return 'the answer could not be read, so whether the mail was sent is not known.'
-  if (!isSent(lead, mail)) return 'not sent, the mail server did not accept the address.'
-  return answer.data === null ? 'sent, as a person confirmed.' : 'sent.'
+  if (answer.kind === 'failed') return { sent: false, text: failureText(answer) }
+  if (answer.kind === 'unclear') return { sent: false, text: 'not known to be sent (the answer could not be read).' }
+  // An answer without data is a person's word that the mail arrived; otherwise the server has to name the recipient.
+  if (answer.data === null) return { sent: true, text: 'sent, as a person confirmed.' }
+  const accepted = isRecord(answer.data) ? answer.data['accepted'] : null
+  if (!Array.isArray(accepted)) return { sent: false, text: 'not known to be sent (the answer names no recipients).' }
+  if (accepted.includes(lead.email)) return { sent: true, text: 'sent.' }
+  return { sent: false, text: 'not sent (the mail server did not accept the address).' }
 }
 
-function failedLine({ code, message }: { readonly code: string; readonly message: string }): string {
-  switch (code) {
-    case 'rejected':
-      return `not sent, a person rejected it (${message}).`
-    case 'denied':
-      return `not sent, a rule refused it (${message}).`
-    case 'timeout':
-      return 'no answer came, so whether the mail was sent is not known.'
-    default:
-      return `not sent (${code}: ${message}).`
-  }
+/** Codes of an answer that was lost or spoiled on its way: the mail may have left all the same. */
+const UNCERTAIN: readonly string[] = ['timeout', 'invalid_output', 'internal_error']
+
+function failureText({ code, message }: { readonly code: string; readonly message: string }): string {
+  const reason = message.replace(/\.$/, '')
+  if (UNCERTAIN.includes(code)) return `not known to be sent (${reason}).`
+  if (code === 'rejected') return `not sent, a person rejected it (${reason}).`
+  if (code === 'denied') return `not sent, a rule refused it (${reason}).`
+  return `not sent (${code}: ${reason}).`
 }
 
 function recordLine(upsert: PastCall | undefined): string {

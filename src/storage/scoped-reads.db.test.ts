@@ -218,7 +218,7 @@ describe('a scoped read sees its organization alone', () => {
         .selectFrom('public.people')
         .select('full_name')
         .where('created_at', '<=', sql<Date>`now()`)
-        .orderBy(sql.ref('email'), sql`desc`),
+        .orderBy(sql.ref('email'), 'desc'),
     'a schema set beforehand': (db) =>
       db
         .withSchema('public')

@@ -18,6 +18,17 @@ export interface TestDatabase {
   close(): Promise<void>
 }
 
+/** Removes every row and keeps the schema: far quicker than a new database, for files whose tests start from nothing. */
+export async function empty(database: Database): Promise<void> {
+  await database.execute(`DO $$
+    DECLARE tables text;
+    BEGIN
+      SELECT string_agg(format('%I.%I', schemaname, tablename), ', ') INTO tables
+      FROM pg_tables WHERE schemaname IN ('agent', 'public') AND tablename <> 'agent_migrations';
+      EXECUTE 'TRUNCATE ' || tables || ' CASCADE';
+    END $$`)
+}
+
 /** A fresh, migrated database of the project's dialect. */
 export async function testDatabase(): Promise<TestDatabase> {
   return inject('dialect') === 'pglite' ? embedded() : onServer()

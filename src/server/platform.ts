@@ -1,0 +1,220 @@
+import { hostname } from 'node:os'
+import type { Hono } from 'hono'
+import { createCore, type Core } from '../core.ts'
+import { embeddedEngine } from '../engines/embedded/engine.ts'
+import { aiSdkFramework } from '../frameworks/ai-sdk/index.ts'
+import { createRuntime, type Runtime } from '../runtime.ts'
+import { identityStore, type IdentityStore } from '../storage/identity-store.ts'
+import type { Organization } from '../storage/organization-store.ts'
+import { scopedDb } from '../storage/scoped-db.ts'
+import type { Logger } from '../tools/invoker.ts'
+import { announcement } from './announcement.ts'
+import { createApp } from './app.ts'
+import type { AppParts, BailiffConfig } from './config.ts'
+import { deployOrganization, deployParts } from './deployment.ts'
+import { settled, startFirstRun, welcome } from './first-start.ts'
+import { isLoopback, listen, type Listening } from './listen.ts'
+import { serverLogger } from './logger.ts'
+import { isScripted, modelFinder } from './models.ts'
+import { openDatabase, recover } from './open-database.ts'
+import { removeServerFile, writeServerFile, type ServerFile } from './server-file.ts'
+import type { Settings } from './settings.ts'
+
+export interface PlatformOptions {
+  readonly settings: Settings
+  readonly config: BailiffConfig
+  /** Told what a person should read, line by line. */
+  readonly announce: (line: string) => void
+  readonly logger?: Logger
+  /** Milliseconds effects in flight may take to settle at a stop. */
+  readonly graceMs?: number
+}
+
+/** A running server with everything behind it. */
+export interface Platform {
+  readonly url: string
+  readonly app: Hono
+  readonly core: Core
+  readonly runtime: Runtime
+  readonly identities: IdentityStore
+  readonly organization: Organization
+  /** Ends what the start began, last first. Safe to call twice. */
+  stop(): Promise<void>
+}
+
+/** The start could not be finished for a reason a person can mend. */
+export class PlatformError extends Error {
+  override readonly name = 'PlatformError'
+}
+
+const GRACE_MS = 10_000
+/** Long enough for a scripted run to reach its first question; a real model's run is announced as running. */
+const FIRST_RUN_MS = 10_000
+const WAITING_SHOWN = 50
+
+type Ending = () => Promise<void>
+
+/**
+ * Opens the database, deploys the config, listens, and starts taking work. What was begun is ended again when a later
+ * step fails.
+ *
+ * @throws ListenError, DataFolderInUse, DatabaseUnavailable, MigrationRefused, RegistryError, ValidationError, PlatformError
+ */
+export async function startPlatform(options: PlatformOptions): Promise<Platform> {
+  const endings: Ending[] = []
+  const logger = options.logger ?? serverLogger('warn')
+  const stop = once(() => endAll(endings, logger))
+  try {
+    const parts = await begin({ ...options, logger, graceMs: options.graceMs ?? GRACE_MS }, endings)
+    return { ...parts, stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+type Begin = PlatformOptions & { readonly logger: Logger; readonly graceMs: number }
+
+async function begin(options: Begin, endings: Ending[]): Promise<Omit<Platform, 'stop'>> {
+  const { settings, logger } = options
+  const { database, engine } = await openDatabase(settings, logger)
+  endings.push(() => database.close())
+  await recover(database, logger)
+  const parts = await options.config.setup({ database, dataDir: settings.dataDir, logger, scopedDb: (organizationId) => scopedDb(database, organizationId) })
+  endings.push(async () => parts.close?.())
+  const core = await createCore({
+    database,
+    logger,
+    tools: parts.tools,
+    ...(parts.facts === undefined ? {} : { facts: parts.facts }),
+    ...(parts.secrets === undefined ? {} : { secrets: parts.secrets }),
+    ...(parts.prices === undefined ? {} : { prices: parts.prices }),
+  })
+  const organization = await deployOrganization(core, parts.organization)
+  const model = await chooseModel(settings, parts)
+  const runtime = createRuntime(core, {
+    frameworks: [aiSdkFramework({ resolveModel: model.find })],
+    engine: embeddedEngine({ database: engine, logger }),
+    defaultModel: model.name,
+  })
+  await deployParts(core, runtime, { organizationId: organization.id, parts })
+  const identities = identityStore(database)
+  const served = await serve(options, { core, runtime, identities, model: model.name }, endings)
+  endings.push(() => runtime.stop(options.graceMs))
+  await runtime.start()
+  await leaveServerFile({ settings, identities, organizationId: organization.id, url: served.listening.url }, endings)
+  // The last ending is the first to run: no request may meet a runtime that has stopped.
+  endings.push(() => served.close())
+  await announce(options, { core, runtime, identities, organization, parts, model: model.name, url: served.listening.url })
+  return { url: served.listening.url, app: served.app, core, runtime, identities, organization }
+}
+
+/** Names the default model, and finds out now rather than in the first run whether it can be reached at all. */
+async function chooseModel(settings: Settings, parts: AppParts): Promise<{ readonly name: string; readonly find: ReturnType<typeof modelFinder> }> {
+  const name = settings.model ?? parts.defaultModel
+  if (name === undefined) throw new PlatformError('no model: set BAILIFF_MODEL=provider/model, or give the config a defaultModel')
+  const find = modelFinder(settings, parts.models)
+  try {
+    await find(name)
+  } catch (error) {
+    throw new PlatformError(error instanceof Error ? error.message : String(error), { cause: error })
+  }
+  return { name, find }
+}
+
+interface Serving {
+  readonly core: Core
+  readonly runtime: Runtime
+  readonly identities: IdentityStore
+  readonly model: string
+}
+
+interface Served {
+  readonly app: Hono
+  readonly listening: Listening
+  close(): Promise<void>
+}
+
+async function serve({ settings, graceMs }: Begin, { core, runtime, identities, model }: Serving, endings: Ending[]): Promise<Served> {
+  const closing = new AbortController()
+  const app = createApp({
+    core,
+    runs: runtime.runs,
+    identities,
+    closing: closing.signal,
+    about: { model, scripted: isScripted(model), database: core.database.dialect },
+    hosting: { loopback: isLoopback(settings.host), trustProxy: settings.trustProxy, cookieName: `bailiff_session_${settings.port}` },
+  })
+  const listening = await listen({ host: settings.host, port: settings.port, fetch: app.fetch })
+  const close = once(async () => {
+    closing.abort()
+    await listening.close(graceMs)
+  })
+  // Also for a start that fails before its end.
+  endings.push(close)
+  return { app, listening, close }
+}
+
+interface Leaving {
+  readonly settings: Settings
+  readonly identities: IdentityStore
+  readonly organizationId: string
+  readonly url: string
+}
+
+/** The command line's way in: a key that lives as long as this server, in a file only its owner reads. */
+async function leaveServerFile({ settings, identities, organizationId, url }: Leaving, endings: Ending[]): Promise<void> {
+  const name = `command line on ${hostname()}:${settings.dataDir}`
+  const { secret } = await identities.rotateApiKey({ organizationId, kind: 'admin', name })
+  const file: ServerFile = { url, pid: process.pid, apiKey: secret, startedAt: new Date().toISOString() }
+  endings.push(async () => {
+    await removeServerFile(settings.dataDir, file)
+    await identities.retireSecret(secret)
+  })
+  await writeServerFile(settings.dataDir, file)
+}
+
+interface Announcing extends Serving {
+  readonly organization: Organization
+  readonly parts: AppParts
+  readonly url: string
+}
+
+async function announce(options: Begin, { core, runtime, identities, organization, parts, model, url }: Announcing): Promise<void> {
+  const { token, apiKey } = await welcome(identities, organization.id)
+  if (apiKey !== null && parts.firstRun !== undefined) {
+    await settled(core, await startFirstRun(runtime, organization.id, parts.firstRun), FIRST_RUN_MS)
+  }
+  const pending = await core.approvals.list(organization.id, { state: 'pending', limit: WAITING_SHOWN })
+  const { settings } = options
+  const lines = announcement({
+    url,
+    token,
+    apiKey,
+    model,
+    modelChosen: settings.model !== null,
+    database: core.database,
+    selfApproval: organization.settings.selfApproval,
+    notices: parts.notices ?? [],
+    warnings: settings.warnings,
+    waiting: { count: pending.items.length, more: pending.nextCursor !== null },
+    openTo: isLoopback(settings.host) || settings.trustProxy ? null : settings.host,
+  })
+  for (const line of lines) options.announce(line)
+}
+
+/** Each step is tried, whatever became of the one before: a stop must not leave half of the platform running. */
+async function endAll(endings: Ending[], logger: Logger): Promise<void> {
+  for (const end of endings.splice(0).toReversed()) {
+    try {
+      await end()
+    } catch (error) {
+      logger.error('a part could not be stopped cleanly', { error })
+    }
+  }
+}
+
+function once(work: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | undefined
+  return () => (done ??= work())
+}
