@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readdir } from 'node:fs/promises'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,8 +9,10 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { readOutbox, type SmtpServerSettings, type SmtpSimulator, startSmtpServer } from './smtp-server.ts'
 
 const open: SmtpSimulator[] = []
+const outboxes: string[] = []
 afterEach(async () => {
   await Promise.all(open.splice(0).map((server) => server.close()))
+  await Promise.all(outboxes.splice(0).map((folder) => rm(folder, { recursive: true })))
 })
 
 async function started(settings: Omit<SmtpServerSettings, 'outboxDir'> = {}): Promise<SmtpSimulator> {
@@ -19,8 +21,10 @@ async function started(settings: Omit<SmtpServerSettings, 'outboxDir'> = {}): Pr
   return server
 }
 
-function outbox(): Promise<string> {
-  return mkdtemp(join(tmpdir(), 'bailiff-outbox-'))
+async function outbox(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'bailiff-outbox-'))
+  outboxes.push(folder)
+  return folder
 }
 
 function sendTo(port: number, subject = 'Hello', to = 'jo@acme.test') {

@@ -1,4 +1,4 @@
-import { mkdtemp } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { scriptedModel, manualEngine, type ManualEngine } from 'bailiff/testing'
@@ -31,7 +31,10 @@ beforeAll(async () => {
   db = await testDatabase()
 })
 afterAll(() => db.close())
-afterEach(() => mail.close())
+afterEach(async () => {
+  await mail.close()
+  await rm(mail.outboxDir, { recursive: true })
+})
 beforeEach(async () => {
   await empty(db.database)
   mail = await startSmtpServer({ outboxDir: await mkdtemp(join(tmpdir(), 'bailiff-outbox-')) })
@@ -68,7 +71,13 @@ beforeEach(async () => {
 
 async function start(): Promise<string> {
   const input = await readLeads(new URL('./leads.csv', import.meta.url))
-  const run = await runtime.runs.start({ organizationId, definition: 'outreach', input, by: STARTER, source: 'demo' })
+  const run = await runtime.runs.start({
+    organizationId,
+    definition: 'outreach',
+    input: { ...input },
+    startedBy: STARTER,
+    source: 'demo',
+  })
   await engine.settle()
   return run.id
 }
@@ -96,7 +105,7 @@ describe('the outreach run', () => {
   test('parks with one question for every new recipient, and nothing has been sent', async () => {
     const runId = await start()
     expect((await core.stores.runs.get(organizationId, runId))?.status).toBe('parked')
-    expect((await pending(runId)).map(({ preview }) => preview).toSorted()).toEqual([
+    expect((await pending(runId)).map(({ preview }) => preview ?? '').toSorted()).toEqual([
       'Email "A question for Acme Bearings" to jo.weber@acme.test (a new recipient)',
       'Email "A question for Fjord Packaging, Ltd." to maja.lindqvist@fjord.example (a new recipient)',
       'Email "A question for Northwind Tools" to sam@northwind.example (a new recipient)',

@@ -1,12 +1,19 @@
-import { mkdtemp, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { MAX_CSV_BYTES, MAX_CSV_PROBLEMS, MAX_CSV_ROWS, parseCsvInput, readCsvInput } from './csv-input.ts'
 
+const folders: string[] = []
+afterEach(async () => {
+  await Promise.all(folders.splice(0).map((folder) => rm(folder, { recursive: true })))
+})
+
 async function fileWith(content: string | Uint8Array): Promise<string> {
-  const path = join(await mkdtemp(join(tmpdir(), 'bailiff-csv-')), 'input.csv')
+  const folder = await mkdtemp(join(tmpdir(), 'bailiff-csv-'))
+  folders.push(folder)
+  const path = join(folder, 'input.csv')
   await writeFile(path, content)
   return path
 }

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { globMatches } from './glob.ts'
 
@@ -31,7 +31,9 @@ describe('a glob', () => {
 
   test('agrees with the textbook definition on every short text and pattern', () => {
     const letters = fc.array(fc.constantFrom('a', 'b', '😀'), { maxLength: 8 }).map((parts) => parts.join(''))
-    const patterns = fc.array(fc.constantFrom('a', 'b', '😀', '*', '?'), { maxLength: 8 }).map((parts) => parts.join(''))
+    const patterns = fc
+      .array(fc.constantFrom('a', 'b', '😀', '*', '?'), { maxLength: 8 })
+      .map((parts) => parts.join(''))
     fc.assert(
       fc.property(letters, patterns, (text, pattern) => {
         expect(globMatches(text, pattern)).toBe(byDefinition(Array.from(text), Array.from(pattern)))

@@ -1,7 +1,7 @@
 import type { CelInput } from '@bufbuild/cel'
 import { celEnv, celMethod, CelScalar, isCelError, parse, plan } from '@bufbuild/cel'
 import { strings } from '@bufbuild/cel/ext'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { FactType } from '../tools/handler.ts'
 import type { JsonObject, JsonValue } from '../tools/json.ts'
@@ -25,7 +25,13 @@ const FACTS: ReadonlyMap<string, FactType> = new Map([
   ['profile', 'map'],
 ])
 
-const PRINCIPAL = { agent: 'outreach', user_id: '', roles: ['sales', 'admin'], scopes: ['email.send'], started_by: 'user' }
+const PRINCIPAL = {
+  agent: 'outreach',
+  user_id: '',
+  roles: ['sales', 'admin'],
+  scopes: ['email.send'],
+  started_by: 'user',
+}
 const RUN = { id: 'r1', source: 'api', step_path: 'agent' }
 
 interface Question {
@@ -46,7 +52,7 @@ const ENVIRONMENT = celEnv({
 
 function toCel(value: JsonValue): CelInput {
   if (Array.isArray(value)) return value.map(toCel)
-  if (typeof value !== 'object' || value === null) return value as null | boolean | number | string
+  if (typeof value !== 'object' || value === null) return value
   return new Map(Object.entries(value).map(([key, item]) => [key, toCel(item)]))
 }
 
@@ -55,7 +61,13 @@ function oracle(source: string, { args, facts }: Question): Answer {
     name,
     FACTS.get(name) === 'int' && typeof value === 'number' ? BigInt(value) : toCel(value),
   ])
-  const bindings = { tool: 'email.send', principal: toCel(PRINCIPAL), run: toCel(RUN), arguments: toCel(args), ...Object.fromEntries(values) }
+  const bindings = {
+    tool: 'email.send',
+    principal: toCel(PRINCIPAL),
+    run: toCel(RUN),
+    arguments: toCel(args),
+    ...Object.fromEntries(values),
+  }
   const result = plan(ENVIRONMENT, parse(source))(bindings)
   return isCelError(result) ? { kind: 'none', why: result.message } : { kind: 'value', value: result }
 }
@@ -74,28 +86,41 @@ function ours(source: string, { args, facts }: Question): Answer | 'refused' {
 
 /**
  * A second implementation of CEL, by other people, answers the same condition on the same call. Says how the two
- * compare, after requiring that they do not contradict each other.
+ * compare; what is none of {@link AGREED} is a contradiction, with everything needed to repeat it.
  */
-function compare(source: string, question: Question): 'refused' | 'same value' | 'both none' | 'stricter' {
+function compare(source: string, question: Question): string {
   const mine = ours(source, question)
   if (mine === 'refused') return 'refused'
   const theirs = oracle(source, question)
-  const told = `${source} on ${JSON.stringify(question)}: ${JSON.stringify(mine)} against ${String('value' in theirs ? theirs.value : theirs.why)}`
-  if (mine.kind === 'value') {
-    expect(theirs, told).toEqual(mine)
+  if (mine.kind === 'none') {
+    if (theirs.kind === 'none') return 'both none'
+    if (STRICTER.test(source)) return 'stricter'
+  } else if (theirs.kind === 'value' && theirs.value === mine.value) {
     return 'same value'
   }
-  if (theirs.kind === 'none') return 'both none'
-  expect(source, told).toMatch(STRICTER)
-  return 'stricter'
+  const said = (answer: Answer): string => (answer.kind === 'value' ? String(answer.value) : `none (${answer.why})`)
+  return `${source} on ${JSON.stringify(question)} is ${said(mine)} here and ${said(theirs)} there`
 }
 
-const EVERY_FACT = { is_new: true, domain: 'acme.com', open_deals: 3, spent: 12.5, labels: ['vip', 'eu'], profile: { tier: 'gold', score: 7 } }
+const AGREED = ['refused', 'same value', 'both none', 'stricter']
+
+const EVERY_FACT = {
+  is_new: true,
+  domain: 'acme.com',
+  open_deals: 3,
+  spent: 12.5,
+  labels: ['vip', 'eu'],
+  profile: { tier: 'gold', score: 7 },
+}
 
 const SHAPES: readonly (readonly [source: string, args: JsonObject, answer: boolean])[] = [
   ['is_new && size(arguments.to) > 3', { to: ['a', 'b', 'c', 'd'] }, true],
   ['is_new && size(arguments.to) > 3', { to: ['a'] }, false],
-  ["tool == 'email.send' && !arguments.to.all(x, x.endsWith('@' + domain))", { to: ['a@acme.com', 'b@evil.net'] }, true],
+  [
+    "tool == 'email.send' && !arguments.to.all(x, x.endsWith('@' + domain))",
+    { to: ['a@acme.com', 'b@evil.net'] },
+    true,
+  ],
   ["arguments.to.exists(x, x.lowerAscii().endsWith('@acme.com'))", { to: ['A@ACME.COM'] }, true],
   ["arguments.to.exists_one(x, x.glob('*@acme.*'))", { to: ['a@acme.io', 'b@acme.com'] }, false],
   ['arguments.amount > 1000', { amount: 1000.5 }, true],
@@ -109,8 +134,16 @@ const SHAPES: readonly (readonly [source: string, args: JsonObject, answer: bool
   ["has(profile.tier) && profile.tier in ['silver', 'gold']", {}, true],
   ['open_deals + size(arguments.items) >= 5', { items: [1, 2] }, true],
   ['int(arguments.count) % 2 == 0', { count: 4 }, true],
-  ["arguments.items.exists(i, i.price > 100 && i.currency == 'EUR')", { items: [{ price: 200, currency: 'EUR' }] }, true],
-  ['arguments.items.map(i, i.price > 10, i.price) == [20, 30]', { items: [{ price: 20 }, { price: 5 }, { price: 30 }] }, true],
+  [
+    "arguments.items.exists(i, i.price > 100 && i.currency == 'EUR')",
+    { items: [{ price: 200, currency: 'EUR' }] },
+    true,
+  ],
+  [
+    'arguments.items.map(i, i.price > 10, i.price) == [20, 30]',
+    { items: [{ price: 20 }, { price: 5 }, { price: 30 }] },
+    true,
+  ],
   ['size(arguments.items.filter(i, i.price > 10)) > 1', { items: [{ price: 20 }, { price: 5 }] }, false],
   ['arguments.note == null || size(arguments.note) > 10', { note: null }, true],
   ['arguments.to[0] == arguments.from', { to: ['a'], from: 'a' }, true],
@@ -134,6 +167,7 @@ describe('conditions as rules have them', () => {
     for (const [source] of SHAPES) {
       for (const [, args] of SHAPES) {
         const outcome = compare(source, { args, facts: EVERY_FACT })
+        expect(AGREED).toContain(outcome)
         seen.set(outcome, (seen.get(outcome) ?? 0) + 1)
       }
     }
@@ -157,7 +191,10 @@ describe('generated conditions', () => {
   /** Mostly what the name promises, at times anything. */
   const mostly = (promised: fc.Arbitrary<JsonValue>): fc.Arbitrary<JsonValue> =>
     fc.oneof({ weight: 8, arbitrary: promised }, { weight: 1, arbitrary: value })
-  const item = fc.record({ price: fc.oneof(number, number, present), name: fc.oneof(text, text, present), flag: present }, { requiredKeys: [] })
+  const item = fc.record(
+    { price: fc.oneof(number, number, present), name: fc.oneof(text, text, present), flag: present },
+    { requiredKeys: [] },
+  )
   const question: fc.Arbitrary<Question> = fc.record({
     args: fc.record(
       {
@@ -185,19 +222,34 @@ describe('generated conditions', () => {
   })
 
   const join = (...parts: readonly (string | fc.Arbitrary<string>)[]): fc.Arbitrary<string> =>
-    fc.tuple(...parts.map((part) => (typeof part === 'string' ? fc.constant(part) : part))).map((texts) => texts.join(''))
+    fc
+      .tuple(...parts.map((part) => (typeof part === 'string' ? fc.constant(part) : part)))
+      .map((texts) => texts.join(''))
   const comparison = fc.constantFrom('==', '!=', '<', '<=', '>', '>=')
   const literalText = fc.constantFrom('""', '"a"', "'b'", '"@acme.com"', '"*@*.com"', '"?"', 'r"\\d"', '"\\u00e9"')
 
   /** Generators by the type they usually have. `x` stands for the item of the macro around it. */
   const grammar = fc.letrec<Record<'bool' | 'text' | 'json' | 'int' | 'list' | 'itemBool', string>>((tie) => {
-    const pair = (left: fc.Arbitrary<string>, operator: string | fc.Arbitrary<string>, right: fc.Arbitrary<string>): fc.Arbitrary<string> =>
-      join('(', left, ' ', operator, ' ', right, ')')
+    const pair = (
+      left: fc.Arbitrary<string>,
+      operator: string | fc.Arbitrary<string>,
+      right: fc.Arbitrary<string>,
+    ): fc.Arbitrary<string> => join('(', left, ' ', operator, ' ', right, ')')
     const quantifier = fc.constantFrom('all', 'exists', 'exists_one')
     return {
       bool: fc.oneof(
         { depthSize: 'small', withCrossShrink: true },
-        fc.constantFrom('true', 'false', 'is_new', 'arguments.flag == true', 'has(arguments.w)', 'has(arguments.map.a)', 'has(profile.tier)', 'has(arguments.any.a)', "('admin' in principal.roles)"),
+        fc.constantFrom(
+          'true',
+          'false',
+          'is_new',
+          'arguments.flag == true',
+          'has(arguments.w)',
+          'has(arguments.map.a)',
+          'has(profile.tier)',
+          'has(arguments.any.a)',
+          "('admin' in principal.roles)",
+        ),
         pair(tie('bool'), fc.constantFrom('&&', '||', '==', '!='), tie('bool')),
         join('!(', tie('bool'), ')'),
         join('(', tie('bool'), ' ? ', tie('bool'), ' : ', tie('bool'), ')'),
@@ -215,14 +267,33 @@ describe('generated conditions', () => {
       ),
       itemBool: fc.oneof(
         { depthSize: 'small', withCrossShrink: true },
-        fc.constantFrom('x == "a"', 'x != null', 'x > 1', 'x in ["a", "b"]', 'x.price > 1', 'has(x.price)', 'x.flag', 'x.name.contains("a")', 'size(x) > 1', 'x in arguments.to'),
+        fc.constantFrom(
+          'x == "a"',
+          'x != null',
+          'x > 1',
+          'x in ["a", "b"]',
+          'x.price > 1',
+          'has(x.price)',
+          'x.flag',
+          'x.name.contains("a")',
+          'size(x) > 1',
+          'x in arguments.to',
+        ),
         join('(', tie('itemBool'), fc.constantFrom(' && ', ' || '), tie('itemBool'), ')'),
         join('!(', tie('itemBool'), ')'),
         join('x == ', tie('json')),
       ),
       text: fc.oneof(
         { depthSize: 'small', withCrossShrink: true },
-        fc.constantFrom('arguments.s', 'arguments.t', 'domain', 'tool', 'principal.agent', 'principal.user_id', 'run.source'),
+        fc.constantFrom(
+          'arguments.s',
+          'arguments.t',
+          'domain',
+          'tool',
+          'principal.agent',
+          'principal.user_id',
+          'run.source',
+        ),
         literalText,
         join(tie('text'), fc.constantFrom('.lowerAscii()', '.upperAscii()')),
         join('(', tie('text'), ' + ', tie('text'), ')'),
@@ -231,7 +302,22 @@ describe('generated conditions', () => {
       ),
       json: fc.oneof(
         { depthSize: 'small', withCrossShrink: true },
-        fc.constantFrom('arguments.n', 'arguments.m', 'arguments.s', 'arguments.any', 'arguments.any.a', 'arguments["map"]["a"]', 'arguments.missing', 'profile.score', 'labels[0]', 'spent', '1.0', '0.5', 'null', 'arguments.map'),
+        fc.constantFrom(
+          'arguments.n',
+          'arguments.m',
+          'arguments.s',
+          'arguments.any',
+          'arguments.any.a',
+          'arguments["map"]["a"]',
+          'arguments.missing',
+          'profile.score',
+          'labels[0]',
+          'spent',
+          '1.0',
+          '0.5',
+          'null',
+          'arguments.map',
+        ),
         join('(', tie('json'), fc.constantFrom(' + ', ' - ', ' * ', ' / '), tie('json'), ')'),
         join('-', fc.constantFrom('arguments.n', 'arguments.m', 'spent')),
         join('double(', tie('int'), ')'),
@@ -249,7 +335,15 @@ describe('generated conditions', () => {
       ),
       list: fc.oneof(
         { depthSize: 'small', withCrossShrink: true },
-        fc.constantFrom('arguments.to', 'arguments.items', 'labels', 'principal.roles', 'arguments.any', '["a", "b"]', '[]'),
+        fc.constantFrom(
+          'arguments.to',
+          'arguments.items',
+          'labels',
+          'principal.roles',
+          'arguments.any',
+          '["a", "b"]',
+          '[]',
+        ),
         join('(', tie('list'), ' + ', tie('list'), ')'),
         join('arguments.to.filter(x, ', tie('itemBool'), ')'),
         join('arguments.to.map(x, ', fc.constantFrom('x', 'size(x)', 'x + "!"', 'x == "a"', 'x == "a", x'), ')'),
@@ -262,6 +356,7 @@ describe('generated conditions', () => {
     fc.assert(
       fc.property(grammar.bool, question, (source, asked) => {
         const outcome = compare(source, asked)
+        expect(AGREED).toContain(outcome)
         seen.set(outcome, (seen.get(outcome) ?? 0) + 1)
       }),
       { numRuns: 6000 },

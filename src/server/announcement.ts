@@ -21,11 +21,19 @@ export function announcement(facts: AnnouncementFacts): readonly string[] {
   return [
     ...facts.warnings.map((warning) => `warning: ${warning}`),
     `console: ${facts.url}/?token=${facts.token}`,
-    ...(facts.apiKey === null ? [] : [`api key: ${facts.apiKey}`, '         (an admin key, shown this once; the console link works once too)']),
+    ...(facts.apiKey === null
+      ? []
+      : [`api key: ${facts.apiKey}`, '         (an admin key, shown this once; the console link works once too)']),
     modelLine(facts),
     databaseLine(facts),
-    ...(facts.openTo === null ? [] : [`network: listening on ${facts.openTo} without TLS; put a proxy with TLS in front, and set BAILIFF_TRUST_PROXY=true`]),
-    ...(facts.selfApproval ? ['approvals: who started a run may also decide on its calls here (selfApproval is on)'] : []),
+    ...(facts.openTo === null
+      ? []
+      : [
+          `network: listening on ${facts.openTo} without TLS; put a proxy with TLS in front, and set BAILIFF_TRUST_PROXY=true`,
+        ]),
+    ...(facts.selfApproval
+      ? ['approvals: who started a run may also decide on its calls here (selfApproval is on)']
+      : []),
     ...facts.notices,
     ...waitingLine(facts),
     'stop: press Ctrl-C',
@@ -48,6 +56,10 @@ function databaseLine({ database }: AnnouncementFacts): string {
 
 function waitingLine({ waiting, url }: AnnouncementFacts): string[] {
   if (waiting.count === 0) return []
-  const what = waiting.more ? `more than ${waiting.count} approvals wait` : waiting.count === 1 ? '1 approval waits' : `${waiting.count} approvals wait`
+  const what = waiting.more
+    ? `more than ${waiting.count} approvals wait`
+    : waiting.count === 1
+      ? '1 approval waits'
+      : `${waiting.count} approvals wait`
   return [`waiting: ${what} for you at ${url}/ (or: bailiff approvals list)`]
 }

@@ -14,17 +14,29 @@ const DEFAULT_ORGANIZATION: OrganizationSeed = { slug: 'default', name: 'Default
 const SLUG = /^[a-z][a-z0-9-]{0,62}$/
 
 /** Settings the config names win at every start; what it leaves out stays as a person set it. */
-export async function deployOrganization(core: Core, seed: OrganizationSeed = DEFAULT_ORGANIZATION): Promise<Organization> {
-  if (!SLUG.test(seed.slug)) throw new ValidationError(`the organization's slug is lower case letters, digits and hyphens; got ${JSON.stringify(seed.slug)}`)
+export async function deployOrganization(
+  core: Core,
+  seed: OrganizationSeed = DEFAULT_ORGANIZATION,
+): Promise<Organization> {
+  if (!SLUG.test(seed.slug))
+    throw new ValidationError(
+      `the organization's slug is lower case letters, digits and hyphens; got ${JSON.stringify(seed.slug)}`,
+    )
   const { organizations } = core.stores
   const stored = await organizations.ensure({ id: core.newId(), ...seed })
   const wanted = Object.entries(seed.settings ?? {}).filter(([, value]) => value !== undefined)
-  const changed = wanted.some(([key, value]) => JSON.stringify(Reflect.get(stored.settings, key)) !== JSON.stringify(value))
+  const changed = wanted.some(
+    ([key, value]) => JSON.stringify(Reflect.get(stored.settings, key)) !== JSON.stringify(value),
+  )
   return changed ? organizations.configure(stored.id, Object.fromEntries(wanted)) : stored
 }
 
 /** Rules, connections and definitions of the config, in the order in which a run needs them. */
-export async function deployParts(core: Core, runtime: Runtime, deployment: { readonly organizationId: string; readonly parts: AppParts }): Promise<void> {
+export async function deployParts(
+  core: Core,
+  runtime: Runtime,
+  deployment: { readonly organizationId: string; readonly parts: AppParts },
+): Promise<void> {
   const { organizationId, parts } = deployment
   const rules = checkRules(core, parts.rules ?? [])
   await core.stores.rules.sync({ organizationId, by: CONFIG_ACTOR, rules })
@@ -33,12 +45,17 @@ export async function deployParts(core: Core, runtime: Runtime, deployment: { re
 }
 
 /** @throws ValidationError names every fault of every rule */
-export function checkRules(core: Pick<Core, 'catalogue' | 'newId'>, drafts: readonly RuleDraft[]): readonly StoredRule[] {
+export function checkRules(
+  core: Pick<Core, 'catalogue' | 'newId'>,
+  drafts: readonly RuleDraft[],
+): readonly StoredRule[] {
   const checked = drafts.map((draft) => ({ draft, verdict: validateRule(draft, core.catalogue) }))
   const twice = drafts.filter((draft, index) => drafts.findIndex((other) => other.name === draft.name) !== index)
   const faults = [
     ...checked.flatMap(({ draft, verdict }) =>
-      verdict.kind === 'valid' ? [] : verdict.problems.map((problem) => `rule ${JSON.stringify(draft.name)}, ${problem.field}: ${problem.message}`),
+      verdict.kind === 'valid'
+        ? []
+        : verdict.problems.map((problem) => `rule ${JSON.stringify(draft.name)}, ${problem.field}: ${problem.message}`),
     ),
     ...twice.map((draft) => `rule ${JSON.stringify(draft.name)}: two rules have this name`),
   ]

@@ -29,7 +29,11 @@ export async function welcome(identities: IdentityStore, organizationId: string)
 }
 
 /** The run a demo shows at its first start. */
-export async function startFirstRun(runtime: Runtime, organizationId: string, firstRun: NonNullable<AppParts['firstRun']>): Promise<RunRow> {
+export async function startFirstRun(
+  runtime: Runtime,
+  organizationId: string,
+  firstRun: NonNullable<AppParts['firstRun']>,
+): Promise<RunRow> {
   return runtime.runs.start({ organizationId, ...firstRun, startedBy: FIRST_START, source: 'demo' })
 }
 

@@ -56,13 +56,25 @@ function refused(error: Error, host: string, port: number): Error {
   const where = `port ${port} on ${host}`
   switch (code) {
     case 'EADDRINUSE':
-      return new ListenError('port_in_use', port, `${where} is in use; stop the program that uses it, or choose another port with BAILIFF_PORT`)
+      return new ListenError(
+        'port_in_use',
+        port,
+        `${where} is in use; stop the program that uses it, or choose another port with BAILIFF_PORT`,
+      )
     case 'EACCES':
-      return new ListenError('not_permitted', port, `${where} may not be used by this user; choose a port above 1023 with BAILIFF_PORT`)
+      return new ListenError(
+        'not_permitted',
+        port,
+        `${where} may not be used by this user; choose a port above 1023 with BAILIFF_PORT`,
+      )
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return new ListenError('no_such_address', port, `${host} is no address of this machine; correct BAILIFF_HOST (127.0.0.1 for this machine alone, 0.0.0.0 for every network)`)
+      return new ListenError(
+        'no_such_address',
+        port,
+        `${host} is no address of this machine; correct BAILIFF_HOST (127.0.0.1 for this machine alone, 0.0.0.0 for every network)`,
+      )
     default:
       return error
   }

@@ -6,7 +6,7 @@ export type LogLevel = 'error' | 'warn' | 'info' | 'silent'
 /** JSON lines on standard error, so that standard output stays for answers. */
 export function serverLogger(level: LogLevel): Logger {
   const log = pino(
-    { level, base: undefined, serializers: { error: stdSerializers.err, cause: stdSerializers.err } },
+    { level, base: null, serializers: { error: stdSerializers.err, cause: stdSerializers.err } },
     pino.destination({ fd: 2, sync: true }),
   )
   return {

@@ -5,7 +5,9 @@ import type { Settings } from './settings.ts'
 /** Finds the model object behind a run's `provider/model`. */
 export type ModelFinder = (name: string) => Promise<LanguageModel>
 
-const KEY_VARIABLES: Readonly<Record<string, { readonly variable: string; readonly key: 'openai' | 'anthropic' | 'google' }>> = {
+const KEY_VARIABLES: Readonly<
+  Record<string, { readonly variable: string; readonly key: 'openai' | 'anthropic' | 'google' }>
+> = {
   openai: { variable: 'OPENAI_API_KEY', key: 'openai' },
   anthropic: { variable: 'ANTHROPIC_API_KEY', key: 'anthropic' },
   google: { variable: 'GOOGLE_GENERATIVE_AI_API_KEY', key: 'google' },
@@ -23,9 +25,15 @@ export function modelFinder(settings: Settings, models: Readonly<Record<string, 
     const apiKey = (isMain ? settings.keys.model : null) ?? keyOf(provider, settings)
     const baseURL = isMain ? settings.modelBaseUrl : null
     try {
-      return await resolveModel(name, { models, ...(apiKey === null ? {} : { apiKey }), ...(baseURL === null ? {} : { baseURL }) })
+      return await resolveModel(name, {
+        models,
+        ...(apiKey === null ? {} : { apiKey }),
+        ...(baseURL === null ? {} : { baseURL }),
+      })
     } catch (error) {
-      throw error instanceof Error ? new Error(`${error.message}${hint(provider, error.message)}`, { cause: error }) : error
+      throw error instanceof Error
+        ? new Error(`${error.message}${hint(provider, error.message)}`, { cause: error })
+        : error
     }
   }
 }

@@ -30,9 +30,15 @@ export async function prepareDataDir(dataDir: string): Promise<void> {
  * Opens the database of the settings and applies what is missing.
  * @throws DataFolderInUse, DatabaseUnavailable, MigrationRefused
  */
-export async function openDatabase(settings: Pick<Settings, 'databaseUrl' | 'dataDir'>, logger: Logger): Promise<OpenedDatabase> {
+export async function openDatabase(
+  settings: Pick<Settings, 'databaseUrl' | 'dataDir'>,
+  logger: Logger,
+): Promise<OpenedDatabase> {
   await prepareDataDir(settings.dataDir)
-  const opened = settings.databaseUrl === null ? await openEmbedded(settings.dataDir, logger) : await openShared(settings.databaseUrl)
+  const opened =
+    settings.databaseUrl === null
+      ? await openEmbedded(settings.dataDir, logger)
+      : await openShared(settings.databaseUrl)
   try {
     const { applied } = await migrate(opened.database)
     return { ...opened, applied }

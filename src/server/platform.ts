@@ -1,5 +1,4 @@
 import { hostname } from 'node:os'
-import type { Hono } from 'hono'
 import { createCore, type Core } from '../core.ts'
 import { embeddedEngine } from '../engines/embedded/engine.ts'
 import { aiSdkFramework } from '../frameworks/ai-sdk/index.ts'
@@ -9,7 +8,7 @@ import type { Organization } from '../storage/organization-store.ts'
 import { scopedDb } from '../storage/scoped-db.ts'
 import type { Logger } from '../tools/invoker.ts'
 import { announcement } from './announcement.ts'
-import { createApp } from './app.ts'
+import { createApp, type App } from './app.ts'
 import type { AppParts, BailiffConfig } from './config.ts'
 import { deployOrganization, deployParts } from './deployment.ts'
 import { settled, startFirstRun, welcome } from './first-start.ts'
@@ -33,7 +32,7 @@ export interface PlatformOptions {
 /** A running server with everything behind it. */
 export interface Platform {
   readonly url: string
-  readonly app: Hono
+  readonly app: App
   readonly core: Core
   readonly runtime: Runtime
   readonly identities: IdentityStore
@@ -80,7 +79,12 @@ async function begin(options: Begin, endings: Ending[]): Promise<Omit<Platform, 
   const { database, engine } = await openDatabase(settings, logger)
   endings.push(() => database.close())
   await recover(database, logger)
-  const parts = await options.config.setup({ database, dataDir: settings.dataDir, logger, scopedDb: (organizationId) => scopedDb(database, organizationId) })
+  const parts = await options.config.setup({
+    database,
+    dataDir: settings.dataDir,
+    logger,
+    scopedDb: (organizationId) => scopedDb(database, organizationId),
+  })
   endings.push(async () => parts.close?.())
   const core = await createCore({
     database,
@@ -105,14 +109,26 @@ async function begin(options: Begin, endings: Ending[]): Promise<Omit<Platform, 
   await leaveServerFile({ settings, identities, organizationId: organization.id, url: served.listening.url }, endings)
   // The last ending is the first to run: no request may meet a runtime that has stopped.
   endings.push(() => served.close())
-  await announce(options, { core, runtime, identities, organization, parts, model: model.name, url: served.listening.url })
+  await announce(options, {
+    core,
+    runtime,
+    identities,
+    organization,
+    parts,
+    model: model.name,
+    url: served.listening.url,
+  })
   return { url: served.listening.url, app: served.app, core, runtime, identities, organization }
 }
 
 /** Names the default model, and finds out now rather than in the first run whether it can be reached at all. */
-async function chooseModel(settings: Settings, parts: AppParts): Promise<{ readonly name: string; readonly find: ReturnType<typeof modelFinder> }> {
+async function chooseModel(
+  settings: Settings,
+  parts: AppParts,
+): Promise<{ readonly name: string; readonly find: ReturnType<typeof modelFinder> }> {
   const name = settings.model ?? parts.defaultModel
-  if (name === undefined) throw new PlatformError('no model: set BAILIFF_MODEL=provider/model, or give the config a defaultModel')
+  if (name === undefined)
+    throw new PlatformError('no model: set BAILIFF_MODEL=provider/model, or give the config a defaultModel')
   const find = modelFinder(settings, parts.models)
   try {
     await find(name)
@@ -130,12 +146,16 @@ interface Serving {
 }
 
 interface Served {
-  readonly app: Hono
+  readonly app: App
   readonly listening: Listening
   close(): Promise<void>
 }
 
-async function serve({ settings, graceMs }: Begin, { core, runtime, identities, model }: Serving, endings: Ending[]): Promise<Served> {
+async function serve(
+  { settings, graceMs }: Begin,
+  { core, runtime, identities, model }: Serving,
+  endings: Ending[],
+): Promise<Served> {
   const closing = new AbortController()
   const app = createApp({
     core,
@@ -143,7 +163,11 @@ async function serve({ settings, graceMs }: Begin, { core, runtime, identities, 
     identities,
     closing: closing.signal,
     about: { model, scripted: isScripted(model), database: core.database.dialect },
-    hosting: { loopback: isLoopback(settings.host), trustProxy: settings.trustProxy, cookieName: `bailiff_session_${settings.port}` },
+    hosting: {
+      loopback: isLoopback(settings.host),
+      trustProxy: settings.trustProxy,
+      cookieName: `bailiff_session_${settings.port}`,
+    },
   })
   const listening = await listen({ host: settings.host, port: settings.port, fetch: app.fetch })
   const close = once(async () => {
@@ -163,7 +187,10 @@ interface Leaving {
 }
 
 /** The command line's way in: a key that lives as long as this server, in a file only its owner reads. */
-async function leaveServerFile({ settings, identities, organizationId, url }: Leaving, endings: Ending[]): Promise<void> {
+async function leaveServerFile(
+  { settings, identities, organizationId, url }: Leaving,
+  endings: Ending[],
+): Promise<void> {
   const name = `command line on ${hostname()}:${settings.dataDir}`
   const { secret } = await identities.rotateApiKey({ organizationId, kind: 'admin', name })
   const file: ServerFile = { url, pid: process.pid, apiKey: secret, startedAt: new Date().toISOString() }
@@ -180,7 +207,10 @@ interface Announcing extends Serving {
   readonly url: string
 }
 
-async function announce(options: Begin, { core, runtime, identities, organization, parts, model, url }: Announcing): Promise<void> {
+async function announce(
+  options: Begin,
+  { core, runtime, identities, organization, parts, model, url }: Announcing,
+): Promise<void> {
   const { token, apiKey } = await welcome(identities, organization.id)
   if (apiKey !== null && parts.firstRun !== undefined) {
     await settled(core, await startFirstRun(runtime, organization.id, parts.firstRun), FIRST_RUN_MS)

@@ -51,7 +51,9 @@ const port = z
   .transform(Number)
   .refine((value) => value <= 65_535)
 
-const yesNo = z.enum(['true', 'false', '1', '0', 'yes', 'no']).transform((value) => ['true', '1', 'yes'].includes(value))
+const yesNo = z
+  .enum(['true', 'false', '1', '0', 'yes', 'no'])
+  .transform((value) => ['true', '1', 'yes'].includes(value))
 
 const webUrl = z.string().refine((text) => {
   const url = URL.parse(text)
@@ -63,11 +65,24 @@ const databaseUrl = z.string().regex(/^postgres(ql)?:\/\//)
 /** What each variable takes; the text is the remedy a person reads when it holds something else. */
 const VARIABLES = {
   BAILIFF_PORT: { schema: port, remedy: 'write a port from 0 to 65535 (0 takes a free one); without it, 4400' },
-  BAILIFF_HOST: { schema: z.string().regex(/^[A-Za-z0-9.:-]{1,253}$/), remedy: 'write a host name or address to listen on; without it, 127.0.0.1' },
+  BAILIFF_HOST: {
+    schema: z.string().regex(/^[A-Za-z0-9.:-]{1,253}$/),
+    remedy: 'write a host name or address to listen on; without it, 127.0.0.1',
+  },
   BAILIFF_DATA_DIR: { schema: z.string(), remedy: 'write a folder; without it, ./.bailiff' },
-  DATABASE_URL: { schema: databaseUrl, remedy: 'write postgres://user:password@host:5432/database, or leave it out for the embedded database' },
-  BAILIFF_MODEL: { schema: z.string().regex(/^[a-z][a-z0-9-]*\/\S+$/), remedy: 'write provider/model, such as openai/<model>, anthropic/<model>, google/<model> or openai-compatible/<model>' },
-  BAILIFF_MODEL_BASE_URL: { schema: webUrl, remedy: 'write the http(s) address of the API, version path included, such as http://127.0.0.1:11434/v1' },
+  DATABASE_URL: {
+    schema: databaseUrl,
+    remedy: 'write postgres://user:password@host:5432/database, or leave it out for the embedded database',
+  },
+  BAILIFF_MODEL: {
+    schema: z.string().regex(/^[a-z][a-z0-9-]*\/\S+$/),
+    remedy:
+      'write provider/model, such as openai/<model>, anthropic/<model>, google/<model> or openai-compatible/<model>',
+  },
+  BAILIFF_MODEL_BASE_URL: {
+    schema: webUrl,
+    remedy: 'write the http(s) address of the API, version path included, such as http://127.0.0.1:11434/v1',
+  },
   BAILIFF_MODEL_API_KEY: { schema: z.string(), remedy: 'write the key of the model’s provider' },
   OPENAI_API_KEY: { schema: z.string(), remedy: 'write the key of the provider' },
   ANTHROPIC_API_KEY: { schema: z.string(), remedy: 'write the key of the provider' },
@@ -117,10 +132,14 @@ export function readSettings(environment: Environment): Settings {
 }
 
 function remedyFor(variable: Variable, text: string): string {
-  if (variable === 'BAILIFF_ENGINE' && text === 'inngest') return 'this build has no Inngest engine; write embedded, or leave it out'
+  if (variable === 'BAILIFF_ENGINE' && text === 'inngest')
+    return 'this build has no Inngest engine; write embedded, or leave it out'
   const { remedy } = VARIABLES[variable]
   // A database URL and a key hold secrets, and this text goes to a terminal and a log.
-  const shown = variable.endsWith('_KEY') || variable === 'DATABASE_URL' ? '' : `${JSON.stringify(text.slice(0, 80))} is not usable: `
+  const shown =
+    variable.endsWith('_KEY') || variable === 'DATABASE_URL'
+      ? ''
+      : `${JSON.stringify(text.slice(0, 80))} is not usable: `
   return `${shown}${remedy}`
 }
 

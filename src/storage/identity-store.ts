@@ -52,9 +52,18 @@ export interface ConsoleSession {
 
 export interface IdentityStore {
   /** Creates the organization's owner unless it has one. Of several processes that start at once, one is told `created`. */
-  ensureOwner(owner: { readonly organizationId: string; readonly email: string; readonly name: string }): Promise<{ readonly user: User; readonly created: boolean }>
+  ensureOwner(owner: {
+    readonly organizationId: string
+    readonly email: string
+    readonly name: string
+  }): Promise<{ readonly user: User; readonly created: boolean }>
   /** Adds the person, or changes the role they have. */
-  setMember(member: { readonly organizationId: string; readonly email: string; readonly name: string; readonly role: MemberRole }): Promise<User>
+  setMember(member: {
+    readonly organizationId: string
+    readonly email: string
+    readonly name: string
+    readonly role: MemberRole
+  }): Promise<User>
   removeMember(organizationId: string, userId: string): Promise<boolean>
   createApiKey(request: KeyRequest): Promise<NewApiKey>
   /** A new secret for the key of that name, whose id stays: an actor that changed with every start could decide on its own runs. */
@@ -64,7 +73,11 @@ export interface IdentityStore {
   revokeApiKey(organizationId: string, id: string): Promise<boolean>
   listApiKeys(organizationId: string): Promise<readonly ApiKey[]>
   /** A token that signs the person in once. */
-  createSignInToken(request: { readonly organizationId: string; readonly userId: string; readonly ttlS: number }): Promise<string>
+  createSignInToken(request: {
+    readonly organizationId: string
+    readonly userId: string
+    readonly ttlS: number
+  }): Promise<string>
   /** Of several uses at once, one wins. Null for a token that is unknown, used or expired. */
   useSignInToken(token: string, sessionTtlS: number): Promise<ConsoleSession | null>
   /** A browser session with the authority of the key, which ends with the key. */
@@ -75,7 +88,11 @@ export interface IdentityStore {
   removeExpired(): Promise<number>
 }
 
-const KEY_ROLES: Readonly<Record<KeyKind, readonly string[]>> = { run: ['member'], approve: ['approver'], admin: ['owner', 'approver'] }
+const KEY_ROLES: Readonly<Record<KeyKind, readonly string[]>> = {
+  run: ['member'],
+  approve: ['approver'],
+  admin: ['owner', 'approver'],
+}
 
 const MEMBERS: Readonly<Record<MemberRole, { readonly roles: readonly string[]; readonly kind: Identity['kind'] }>> = {
   owner: { roles: ['owner', 'approver'], kind: 'admin' },
@@ -171,7 +188,13 @@ export function identityStore(database: Database): IdentityStore {
         .where('organization_id', '=', organizationId)
         .orderBy('id')
         .execute()
-      return rows.map(({ id, kind, name, created_at, revoked_at }) => ({ id, kind, name, createdAt: created_at, revokedAt: revoked_at }))
+      return rows.map(({ id, kind, name, created_at, revoked_at }) => ({
+        id,
+        kind,
+        name,
+        createdAt: created_at,
+        revokedAt: revoked_at,
+      }))
     },
     async createSignInToken({ organizationId, userId, ttlS }) {
       const token = newToken()
@@ -194,7 +217,9 @@ export function identityStore(database: Database): IdentityStore {
     },
     async authenticateKey(secret) {
       if (!isPlausible(secret)) return null
-      const { rows } = await database.query<{ id: string; organization_id: string; kind: KeyKind; name: string }>(KEY, [hashOf(secret)])
+      const { rows } = await database.query<{ id: string; organization_id: string; kind: KeyKind; name: string }>(KEY, [
+        hashOf(secret),
+      ])
       const [row] = rows
       return row === undefined ? null : identityOfKey(row)
     },
@@ -241,7 +266,9 @@ async function setMember(
   const user = await tx.kysely
     .insertInto('agent.users')
     .values({ id: uuidv7(), email, name })
-    .onConflict((conflict) => conflict.expression(sql`lower(email)`).doUpdateSet({ email: (eb) => eb.ref('agent.users.email') }))
+    .onConflict((conflict) =>
+      conflict.expression(sql`lower(email)`).doUpdateSet({ email: (eb) => eb.ref('agent.users.email') }),
+    )
     .returning(['id', 'email', 'name'])
     .executeTakeFirstOrThrow()
   await tx.kysely
@@ -277,7 +304,12 @@ async function rotateKey(tx: Queryable, request: KeyRequest): Promise<NewApiKey>
 }
 
 async function lockOrganization(tx: Queryable, organizationId: string): Promise<void> {
-  await tx.kysely.selectFrom('agent.organizations').select('id').where('id', '=', organizationId).forUpdate().executeTakeFirstOrThrow()
+  await tx.kysely
+    .selectFrom('agent.organizations')
+    .select('id')
+    .where('id', '=', organizationId)
+    .forUpdate()
+    .executeTakeFirstOrThrow()
 }
 
 async function openSession(
@@ -299,7 +331,8 @@ function identityOfKey(row: { id: string; organization_id: string; kind: KeyKind
 
 function identityOfSession(row: SessionRow): Identity | null {
   const { organization_id, key_id, key_kind, key_name } = row
-  if (key_id !== null && key_kind !== null) return identityOfKey({ id: key_id, organization_id, kind: key_kind, name: key_name ?? '' })
+  if (key_id !== null && key_kind !== null)
+    return identityOfKey({ id: key_id, organization_id, kind: key_kind, name: key_name ?? '' })
   if (row.user_id === null || row.role === null) return null
   const actor: Actor = { kind: 'user', id: row.user_id, name: row.user_name ?? '' }
   return { organizationId: organization_id, actor, ...MEMBERS[row.role] }

@@ -31,7 +31,8 @@ const CLOSE_SPANS = statement(
  * runs: with a second process alive, this would take its work away.
  */
 export async function recoverInterrupted(database: Database): Promise<Recovered> {
-  if (database.dialect !== 'pglite') throw new Error('only an embedded database has one owner; on a shared one leases and heartbeats decide')
+  if (database.dialect !== 'pglite')
+    throw new Error('only an embedded database has one owner; on a shared one leases and heartbeats decide')
   return database.transaction(async (tx) => {
     const runs = await tx.query(REQUEUE)
     await tx.query(STOP_HEARTS)

@@ -36,7 +36,7 @@ describe('a row behind a scope', () => {
   test('is stamped with its organization and stays there', () => {
     expectTypeOf<Selectable<Person>['organization_id']>().toEqualTypeOf<string>()
     expectTypeOf<undefined>().toExtend<Insertable<Person>['organization_id']>()
-    expectTypeOf<string>().not.toExtend<Updateable<Person>['organization_id']>()
+    expectTypeOf<'organization_id'>().not.toExtend<keyof Updateable<Person>>()
   })
 
   test('is none of the platform’s credentials or of a table without an owner', () => {

@@ -196,7 +196,7 @@ async function write(kysely: Untyped, { kind, given }: { kind: Write; given: Que
     case 'update from':
       return update
         .from(`${TABLES[other].table} as b`)
-        .whereRef(left, '<=', right)
+        .whereRef(left, '<', right)
         .where(where)
         .returning('a.id')
         .execute()
@@ -205,7 +205,7 @@ async function write(kysely: Untyped, { kind, given }: { kind: Write; given: Que
     case 'delete using':
       return remove
         .using(`${TABLES[other].table} as b`)
-        .whereRef(left, '<=', right)
+        .whereRef(left, '<', right)
         .where(where)
         .returning('a.id')
         .execute()

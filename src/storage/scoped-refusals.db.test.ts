@@ -43,6 +43,11 @@ describe('a scoped handle refuses', () => {
         .with('people', (cte) => cte.selectFrom('people').selectAll())
         .selectFrom('people')
         .selectAll(),
+    'a common table expression that is named like a table': (db) =>
+      untyped(db)
+        .with('people', (cte) => cte.selectFrom('public.people').selectAll())
+        .selectFrom('people')
+        .selectAll(),
     'a common table expression that reads itself without being recursive': (db) =>
       untyped(db)
         .with('pg_authid', (cte) => cte.selectFrom('pg_authid').selectAll())

@@ -1,6 +1,6 @@
 import { isJsonObject, own } from './json.ts'
 import type { JsonObject, JsonValue } from './json.ts'
-import { linearPattern } from './schema-regexp.ts'
+import { isEcmaPattern, linearPattern } from './schema-regexp.ts'
 import { resolveLocalRef, subschemas } from './schema-walk.ts'
 import type { SchemaNode, Subschema } from './schema-walk.ts'
 
@@ -117,6 +117,10 @@ function partProblems({ schema, path }: Part, root: SchemaNode): string[] {
   const properties = own(schema, 'properties')
   if (isJsonObject(properties) && Object.hasOwn(properties, '__proto__'))
     report('a property named __proto__ is refused')
+  const pattern = own(schema, 'pattern')
+  if (typeof pattern === 'string' && linearPattern(pattern) === null && !isEcmaPattern(pattern)) {
+    report(`pattern ${clip(pattern)} is not a regular expression`)
+  }
   const patterns = own(schema, 'patternProperties')
   for (const pattern of isJsonObject(patterns) ? Object.keys(patterns) : []) {
     if (linearPattern(pattern) === null) report(`patternProperties ${clip(pattern)} is not a linear-time pattern`)

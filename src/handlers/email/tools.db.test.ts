@@ -1,4 +1,4 @@
-import { mkdtemp } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { v7 as uuidv7 } from 'uuid'
@@ -50,7 +50,10 @@ beforeEach(async () => {
   statements = []
   server = await startSmtpServer({ outboxDir: await mkdtemp(join(tmpdir(), 'bailiff-outbox-')) })
 })
-afterEach(() => server.close())
+afterEach(async () => {
+  await server.close()
+  await rm(server.outboxDir, { recursive: true })
+})
 
 const MAIL = { to: ['jo@acme.test'], subject: 'Hello', body: 'Hi Jo' }
 
