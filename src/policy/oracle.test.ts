@@ -365,4 +365,54 @@ describe('generated conditions', () => {
     expect(seen.get('both none')).toBeGreaterThan(300)
     expect(seen.get('stricter') ?? 0).toBeLessThan(300)
   })
+
+  test('both read operators without parentheses alike', () => {
+    const operand = fc.constantFrom(
+      'arguments.n',
+      'arguments.m',
+      'arguments.flag',
+      'arguments.s',
+      'arguments.to',
+      '1.0',
+      '2',
+      'true',
+      '-arguments.n',
+      '!arguments.flag',
+      '"a"',
+      'size(labels)',
+      'is_new',
+      'spent',
+    )
+    const operator = fc.constantFrom(
+      '&&',
+      '||',
+      '==',
+      '!=',
+      '<',
+      '<=',
+      '>',
+      '>=',
+      'in',
+      '+',
+      '-',
+      '*',
+      '/',
+      '%',
+      '? true :',
+      '? arguments.flag :',
+    )
+    const chain = fc
+      .tuple(operand, fc.array(fc.tuple(operator, operand), { minLength: 1, maxLength: 6 }))
+      .map(([first, rest]) => [first, ...rest.flat()].join(' '))
+    const seen = new Map<string, number>()
+    fc.assert(
+      fc.property(chain, question, (source, asked) => {
+        const outcome = compare(source, asked)
+        expect(AGREED).toContain(outcome)
+        seen.set(outcome, (seen.get(outcome) ?? 0) + 1)
+      }),
+      { numRuns: 10_000 },
+    )
+    expect(seen.get('same value')).toBeGreaterThan(100)
+  })
 })

@@ -1,3 +1,4 @@
+import type { RunRow } from '../runs/run-store.ts'
 import { isScripted } from './models.ts'
 
 export interface AnnouncementFacts {
@@ -11,7 +12,6 @@ export interface AnnouncementFacts {
   readonly selfApproval: boolean
   readonly notices: readonly string[]
   readonly warnings: readonly string[]
-  readonly waiting: { readonly count: number; readonly more: boolean }
   /** Address others may reach, when the server listens beyond this machine. */
   readonly openTo: string | null
 }
@@ -35,8 +35,6 @@ export function announcement(facts: AnnouncementFacts): readonly string[] {
       ? ['approvals: who started a run may also decide on its calls here (selfApproval is on)']
       : []),
     ...facts.notices,
-    ...waitingLine(facts),
-    'stop: press Ctrl-C',
   ]
 }
 
@@ -54,12 +52,39 @@ function databaseLine({ database }: AnnouncementFacts): string {
     : `database: ${database.description}; safe against a killed process, not against power loss; set DATABASE_URL for anything you would miss`
 }
 
-function waitingLine({ waiting, url }: AnnouncementFacts): string[] {
-  if (waiting.count === 0) return []
-  const what = waiting.more
-    ? `more than ${waiting.count} approvals wait`
-    : waiting.count === 1
-      ? '1 approval waits'
-      : `${waiting.count} approvals wait`
+export interface ClosingFacts {
+  readonly url: string
+  /** The run of a first start, as far as it has come. */
+  readonly firstRun: RunRow | null
+  readonly waiting: { readonly count: number; readonly more: boolean }
+}
+
+/** What the person does next. */
+export function closingLines({ url, firstRun, waiting }: ClosingFacts): readonly string[] {
+  return [...firstRunLines(url, firstRun), ...waitingLines(url, waiting), 'stop: press Ctrl-C']
+}
+
+function firstRunLines(url: string, run: RunRow | null): string[] {
+  if (run === null) return []
+  const where = `${url}/runs/${run.id}`
+  switch (run.status) {
+    case 'queued':
+    case 'running':
+      return [`first run: ${run.definition} is working; watch it at ${where}`]
+    case 'parked':
+    case 'completed':
+      return [`first run: ${run.definition} is ${run.status === 'parked' ? 'waiting' : 'done'}; see ${where}`]
+    case 'partial':
+    case 'failed':
+    case 'cancelled':
+      return [
+        `first run: ${run.definition} ended ${run.status} (${run.message ?? run.reason ?? 'no reason given'}); see ${where}`,
+      ]
+  }
+}
+
+function waitingLines(url: string, { count, more }: ClosingFacts['waiting']): string[] {
+  if (count === 0) return []
+  const what = more ? `more than ${count} approvals wait` : count === 1 ? '1 approval waits' : `${count} approvals wait`
   return [`waiting: ${what} for you at ${url}/ (or: bailiff approvals list)`]
 }

@@ -26,7 +26,7 @@ export interface AppServices {
   /** Absolute. For files of the deployment's own; the platform keeps its own files here too. */
   readonly dataDir: string
   /** Queries that see and touch rows of one organization only: what a handler should be given. */
-  scopedDb(organizationId: string): ReturnType<typeof scopedDb>
+  readonly scopedDb: (organizationId: string) => ReturnType<typeof scopedDb>
   readonly logger: Logger
 }
 

@@ -1,6 +1,5 @@
 import type { Core } from '../core.ts'
 import type { Runtime } from '../runtime.ts'
-import { OPEN_STATUSES } from '../runs/definition.ts'
 import type { RunRow } from '../runs/run-store.ts'
 import type { IdentityStore } from '../storage/identity-store.ts'
 import type { Actor } from '../tools/invocation.ts'
@@ -37,18 +36,20 @@ export async function startFirstRun(
   return runtime.runs.start({ organizationId, ...firstRun, startedBy: FIRST_START, source: 'demo' })
 }
 
-/** Resolves when the run has parked or ended, or after `timeoutMs`. */
-export async function settled(core: Core, run: RunRow, timeoutMs: number): Promise<void> {
+/** The run as it stands when it has parked or ended, or after `timeoutMs`. */
+export async function settled(core: Core, run: RunRow, timeoutMs: number): Promise<RunRow> {
   const { promise: changed, resolve } = Promise.withResolvers<void>()
+  let latest = run
   const look = async (): Promise<void> => {
-    const now = await core.stores.runs.get(run.organizationId, run.id)
-    if (now === null || now.status === 'parked' || !OPEN_STATUSES.includes(now.status)) resolve()
+    latest = (await core.stores.runs.get(run.organizationId, run.id)) ?? latest
+    if (latest.status !== 'queued' && latest.status !== 'running') resolve()
   }
-  const unsubscribe = core.live.subscribe(run.id, () => void look().catch(resolve))
+  const unsubscribe = core.live.subscribe(run.id, () => void look().catch(() => resolve()))
   const timer = setTimeout(resolve, timeoutMs)
   try {
     await look()
     await changed
+    return latest
   } finally {
     unsubscribe()
     clearTimeout(timer)

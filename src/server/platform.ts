@@ -7,11 +7,11 @@ import { identityStore, type IdentityStore } from '../storage/identity-store.ts'
 import type { Organization } from '../storage/organization-store.ts'
 import { scopedDb } from '../storage/scoped-db.ts'
 import type { Logger } from '../tools/invoker.ts'
-import { announcement } from './announcement.ts'
+import { announcement, closingLines } from './announcement.ts'
 import { createApp, type App } from './app.ts'
 import type { AppParts, BailiffConfig } from './config.ts'
 import { deployOrganization, deployParts } from './deployment.ts'
-import { settled, startFirstRun, welcome } from './first-start.ts'
+import { settled, startFirstRun, welcome, type Welcome } from './first-start.ts'
 import { isLoopback, listen, type Listening } from './listen.ts'
 import { serverLogger } from './logger.ts'
 import { isScripted, modelFinder } from './models.ts'
@@ -32,6 +32,10 @@ export interface PlatformOptions {
 /** A running server with everything behind it. */
 export interface Platform {
   readonly url: string
+  /** Signs the owner in, once. */
+  readonly consoleUrl: string
+  /** An admin key, on the first start alone. */
+  readonly apiKey: string | null
   readonly app: App
   readonly core: Core
   readonly runtime: Runtime
@@ -109,16 +113,18 @@ async function begin(options: Begin, endings: Ending[]): Promise<Omit<Platform, 
   await leaveServerFile({ settings, identities, organizationId: organization.id, url: served.listening.url }, endings)
   // The last ending is the first to run: no request may meet a runtime that has stopped.
   endings.push(() => served.close())
-  await announce(options, {
+  const { url } = served.listening
+  const { token, apiKey } = await announce(options, {
     core,
     runtime,
     identities,
     organization,
     parts,
     model: model.name,
-    url: served.listening.url,
+    url,
   })
-  return { url: served.listening.url, app: served.app, core, runtime, identities, organization }
+  const consoleUrl = `${url}/?token=${token}`
+  return { url, consoleUrl, apiKey, app: served.app, core, runtime, identities, organization }
 }
 
 /** Names the default model, and finds out now rather than in the first run whether it can be reached at all. */
@@ -210,27 +216,30 @@ interface Announcing extends Serving {
 async function announce(
   options: Begin,
   { core, runtime, identities, organization, parts, model, url }: Announcing,
-): Promise<void> {
-  const { token, apiKey } = await welcome(identities, organization.id)
-  if (apiKey !== null && parts.firstRun !== undefined) {
-    await settled(core, await startFirstRun(runtime, organization.id, parts.firstRun), FIRST_RUN_MS)
-  }
-  const pending = await core.approvals.list(organization.id, { state: 'pending', limit: WAITING_SHOWN })
+): Promise<Welcome> {
   const { settings } = options
-  const lines = announcement({
-    url,
-    token,
-    apiKey,
-    model,
-    modelChosen: settings.model !== null,
-    database: core.database,
-    selfApproval: organization.settings.selfApproval,
-    notices: parts.notices ?? [],
-    warnings: settings.warnings,
-    waiting: { count: pending.items.length, more: pending.nextCursor !== null },
-    openTo: isLoopback(settings.host) || settings.trustProxy ? null : settings.host,
-  })
-  for (const line of lines) options.announce(line)
+  const say = (lines: readonly string[]): void => lines.forEach((line) => options.announce(line))
+  const welcomed = await welcome(identities, organization.id)
+  say(
+    announcement({
+      url,
+      ...welcomed,
+      model,
+      modelChosen: settings.model !== null,
+      database: core.database,
+      selfApproval: organization.settings.selfApproval,
+      notices: parts.notices ?? [],
+      warnings: settings.warnings,
+      openTo: isLoopback(settings.host) || settings.trustProxy ? null : settings.host,
+    }),
+  )
+  const isFirst = welcomed.apiKey !== null
+  const run =
+    isFirst && parts.firstRun !== undefined ? await startFirstRun(runtime, organization.id, parts.firstRun) : null
+  const firstRun = run === null ? null : await settled(core, run, FIRST_RUN_MS)
+  const pending = await core.approvals.list(organization.id, { state: 'pending', limit: WAITING_SHOWN })
+  say(closingLines({ url, firstRun, waiting: { count: pending.items.length, more: pending.nextCursor !== null } }))
+  return welcomed
 }
 
 /** Each step is tried, whatever became of the one before: a stop must not leave half of the platform running. */

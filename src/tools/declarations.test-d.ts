@@ -1,6 +1,7 @@
 import { expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
 import { internalTool, vendorTool } from './declarations.ts'
+import type { ToolDeclaration } from './declarations.ts'
 import type { HandlerOf } from './handler.ts'
 import type { HandlerContext, ToolInvocation } from './invocation.ts'
 import { ok } from './models.ts'
@@ -34,7 +35,7 @@ test('an inline handler knows its arguments, its context and its answer without 
 })
 
 test('an inline handler object is typed as well, its preview included', () => {
-  vendorTool({
+  const tool = vendorTool({
     name: 'email.send',
     description: 'd',
     input: z.object({ to: z.array(z.email()) }),
@@ -55,11 +56,13 @@ test('an inline handler object is typed as well, its preview included', () => {
       },
     },
   })
+  expectTypeOf(tool).toEqualTypeOf<ToolDeclaration<'email.send'>>()
 })
 
 test('a handler from a file of its own fits the schemas it was written for, and no others', () => {
   const options = { name: 'crm.search_people', description: 'd', input: Search, sideEffects: 'read' } as const
-  internalTool({ ...options, output: z.array(Person), handler: separate })
+  const tool = internalTool({ ...options, output: z.array(Person), handler: separate })
+  expectTypeOf(tool).toEqualTypeOf<ToolDeclaration<'crm.search_people'>>()
   // @ts-expect-error the handler answers people, the contract promises text
   internalTool({ ...options, output: z.string(), handler: separate })
   internalTool({
@@ -82,7 +85,8 @@ test('what only some side effects may declare is refused by the compiler', () =>
   internalTool({ ...base, name: 'crm.write', sideEffects: 'write', repeatable: false, retry: 'safe' })
   // @ts-expect-error a read has no idempotency key to pass on
   internalTool({ ...base, name: 'crm.read', sideEffects: 'read', downstreamKey: true })
-  internalTool({ ...base, name: 'crm.read', sideEffects: 'read', retry: 'safe' })
+  const tool = internalTool({ ...base, name: 'crm.read', sideEffects: 'read', retry: 'safe' })
+  expectTypeOf(tool).toEqualTypeOf<ToolDeclaration<'crm.read'>>()
 })
 
 test('a registry knows the names it holds', async () => {

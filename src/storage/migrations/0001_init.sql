@@ -329,9 +329,10 @@ CREATE UNIQUE INDEX people_email ON public.people (organization_id, lower(email)
 
 DO $$
 BEGIN
-  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'bailiff_member') THEN
-    CREATE ROLE bailiff_member NOLOGIN;
-  END IF;
+  -- Roles belong to the cluster: another database of it may have made this one, or be making it now.
+  CREATE ROLE bailiff_member NOLOGIN;
+EXCEPTION WHEN duplicate_object OR unique_violation THEN
+  NULL;
 END $$;
 GRANT USAGE ON SCHEMA agent, public TO bailiff_member;
 

@@ -77,8 +77,9 @@ function statFields(pid: number): string[] | undefined {
 function startFromPs(pid: number): string | null {
   if (process.platform === 'win32' || process.platform === 'linux') return null
   try {
-    const env = { ...process.env, LC_ALL: 'C', TZ: 'UTC' }
-    return execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8', env }).trim() || null
+    // The same text for every reader, whatever its own language and time zone.
+    const env = { LC_ALL: 'C', TZ: 'UTC' }
+    return execFileSync('/bin/ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8', env }).trim() || null
   } catch {
     return null
   }

@@ -1,0 +1,62 @@
+import { findConfig, loadConfig } from '../../server/config.ts'
+import { serverLogger, type LogLevel } from '../../server/logger.ts'
+import { startPlatform, type Platform } from '../../server/platform.ts'
+import { readServerFile } from '../../server/server-file.ts'
+import { readSettings, type Settings } from '../../server/settings.ts'
+import { DataFolderInUse } from '../../storage/errors.ts'
+import type { Context } from '../context.ts'
+import { CommandFailed, EXIT } from '../exit-codes.ts'
+
+export interface StartOptions {
+  readonly config?: string
+  readonly log?: LogLevel
+}
+
+/** A terminal's Ctrl-C reaches us once itself and once more through npm, a moment later. That is one Ctrl-C. */
+const ONE_PRESS_MS = 500
+
+/** Runs until a signal ends it. */
+export async function start(context: Context, options: StartOptions): Promise<void> {
+  const settings = readSettings(context.environment)
+  const config = await loadConfig(options.config ?? (await findConfig(process.cwd())))
+  const interrupted = interruption(context)
+  const announce = context.json ? () => undefined : context.out
+  const platform = await open(settings, { settings, config, announce, logger: serverLogger(options.log ?? 'warn') })
+  if (context.json)
+    context.out(
+      JSON.stringify({ url: platform.url, console: platform.consoleUrl, apiKey: platform.apiKey, pid: process.pid }),
+    )
+  await interrupted
+  context.note('stopping: letting calls in flight settle (Ctrl-C again to stop at once)')
+  await platform.stop()
+  context.note('stopped')
+}
+
+async function open(settings: Settings, options: Parameters<typeof startPlatform>[0]): Promise<Platform> {
+  try {
+    return await startPlatform(options)
+  } catch (error) {
+    if (!(error instanceof DataFolderInUse)) throw error
+    const running = await readServerFile(settings.dataDir)
+    const where = running === null ? '' : ` It serves ${running.url}.`
+    throw new CommandFailed(EXIT.failed, `${error.message}${where}`)
+  }
+}
+
+/** Resolves at the first SIGINT or SIGTERM; a later one ends the process where it stands. */
+function interruption(context: Context): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let first: number | null = null
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      const now = Date.now()
+      first ??= now
+      if (now - first > ONE_PRESS_MS) {
+        context.note('stopped at once; what was in flight is taken up at the next start')
+        process.exit(EXIT.failed)
+      }
+      resolve()
+    })
+  }
+  return promise
+}

@@ -1,0 +1,123 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Effect, RuleReading } from './stage-two.ts'
+import { combineRules, SAFE_DEFAULTS } from './stage-two.ts'
+
+const effect = fc.constantFrom<Effect>('allow', 'require_approval', 'deny')
+const facts = fc.dictionary(fc.constantFrom('recipient_is_new', 'domain'), fc.oneof(fc.boolean(), fc.string()))
+
+/** A reading by how it turned out, under an id that tells it from every other. */
+function readingOf(mode: 'enforce' | 'shadow', outcome: 'match' | 'no match' | 'fault') {
+  return fc
+    .record({
+      ruleId: fc.uuid(),
+      name: fc.string(),
+      effect,
+      ttlS: fc.option(fc.nat()),
+      approvers: fc.array(fc.string()),
+    })
+    .map((rule): RuleReading =>
+      outcome === 'fault'
+        ? { ...rule, mode, fault: `${rule.ruleId} has no answer` }
+        : { ...rule, mode, matched: outcome === 'match' },
+    )
+}
+
+const match = readingOf('enforce', 'match')
+const noMatch = readingOf('enforce', 'no match')
+const fault = readingOf('enforce', 'fault')
+const shadow = fc.oneof(readingOf('shadow', 'match'), readingOf('shadow', 'no match'), readingOf('shadow', 'fault'))
+
+function mixed(...parts: readonly fc.Arbitrary<readonly RuleReading[]>[]): fc.Arbitrary<readonly RuleReading[]> {
+  return fc.tuple(...parts).chain((lists) => {
+    const all = lists.flat()
+    return fc.shuffledSubarray(all, { minLength: all.length, maxLength: all.length })
+  })
+}
+
+function strictest(effects: readonly Effect[]): Effect {
+  return effects.includes('deny') ? 'deny' : effects.includes('require_approval') ? 'require_approval' : 'allow'
+}
+
+describe('enforced rules', () => {
+  test('the strictest match decides, in whatever order they stand and whatever else did not match', () => {
+    const readings = mixed(fc.array(match, { minLength: 1 }), fc.array(noMatch), fc.array(shadow))
+    fc.assert(
+      fc.property(readings, facts, effect, (rules, given, fallback) => {
+        const matching = rules.filter((rule) => rule.mode === 'enforce' && 'matched' in rule && rule.matched)
+        const outcome = combineRules(rules, given, fallback)
+        const decider = matching.find((rule) => rule.effect === outcome.effect)
+        expect(outcome.effect).toBe(strictest(matching.map((rule) => rule.effect)))
+        expect(outcome).toMatchObject({
+          ruleId: decider?.ruleId,
+          ruleName: decider?.name,
+          ttlS: decider?.ttlS,
+          approvers: decider?.approvers,
+          message: null,
+        })
+        expect(outcome.facts).toBe(given)
+      }),
+    )
+  })
+
+  test('without a match the default decides and no rule is named', () => {
+    fc.assert(
+      fc.property(mixed(fc.array(noMatch), fc.array(shadow)), facts, effect, (rules, given, fallback) => {
+        expect(combineRules(rules, given, fallback)).toMatchObject({
+          effect: fallback,
+          ruleId: null,
+          ruleName: null,
+          message: null,
+          ttlS: null,
+          approvers: [],
+        })
+      }),
+    )
+  })
+
+  test('a single fault is the outcome, whatever the other rules say', () => {
+    const readings = mixed(fc.array(fault, { minLength: 1 }), fc.array(match), fc.array(noMatch), fc.array(shadow))
+    fc.assert(
+      fc.property(readings, facts, effect, (rules, given, fallback) => {
+        const outcome = combineRules(rules, given, fallback)
+        const faulty = rules.filter((rule) => rule.mode === 'enforce' && 'fault' in rule)
+        expect(outcome.effect).toBe('fault')
+        expect(faulty.map((rule) => rule.ruleId)).toContain(outcome.ruleId)
+        expect(outcome.message).toBe(`${outcome.ruleId} has no answer`)
+        expect(outcome.facts).toBe(given)
+      }),
+    )
+  })
+})
+
+describe('shadow rules', () => {
+  test('change nothing about the outcome, however many there are and however they turned out', () => {
+    const enforced = mixed(fc.array(match), fc.array(noMatch), fc.array(fault, { maxLength: 1 }))
+    fc.assert(
+      fc.property(enforced, fc.array(shadow), effect, (rules, shadows, fallback) => {
+        const without = combineRules(rules, {}, fallback)
+        for (const order of [
+          [...rules, ...shadows],
+          [...shadows, ...rules],
+        ]) {
+          expect(combineRules(order, {}, fallback)).toEqual({ ...without, shadow: expect.any(Array) })
+        }
+      }),
+    )
+  })
+
+  test('are recorded when they match, and only then', () => {
+    fc.assert(
+      fc.property(mixed(fc.array(shadow), fc.array(match)), effect, (rules, fallback) => {
+        const matching = rules.filter((rule) => rule.mode === 'shadow' && 'matched' in rule && rule.matched)
+        expect(combineRules(rules, {}, fallback).shadow).toEqual(
+          matching.map(({ name, effect }) => ({ ruleName: name, effect })),
+        )
+      }),
+    )
+  })
+})
+
+test('the defaults of the platform let reads and writes through and ask before a send', () => {
+  expect(SAFE_DEFAULTS).toEqual({ read: 'allow', write: 'allow', send: 'require_approval' })
+})
