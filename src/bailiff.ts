@@ -34,7 +34,11 @@ export interface BailiffOptions<Declarations extends readonly ToolDeclaration[]>
   /** The organization's rules as code: saved when they changed, removed when they are gone from here. */
   readonly rules?: readonly Rule<Declarations[number]['spec']['name']>[]
   /** The one organization this instance serves; `default` unless given. */
-  readonly organization?: { readonly slug: string; readonly name?: string; readonly settings?: Partial<OrganizationSettings> }
+  readonly organization?: {
+    readonly slug: string
+    readonly name?: string
+    readonly settings?: Partial<OrganizationSettings>
+  }
   readonly secrets?: SecretSource
   readonly prices?: PriceTable
   readonly logger?: Logger
@@ -82,12 +86,24 @@ export async function createBailiff<const Declarations extends readonly ToolDecl
 ): Promise<Bailiff<Declarations[number]['spec']['name']>> {
   const core = await createCore(options)
   const { slug, name = slug, settings } = options.organization ?? { slug: 'default' }
-  const organization = await core.stores.organizations.ensure({ id: core.newId(), slug, name, ...(settings === undefined ? {} : { settings }) })
+  const organization = await core.stores.organizations.ensure({
+    id: core.newId(),
+    slug,
+    name,
+    ...(settings === undefined ? {} : { settings }),
+  })
   await syncRules(core, { organizationId: organization.id, rules: options.rules ?? [], by: CODE })
   const organizationId = organization.id
   const answerOf = ({ id, argumentsHash, by, note, outcome }: Answer) => {
     const decider: Decider = { actor: { kind: 'user', id: by.id, name: by.name }, roles: by.roles ?? [] }
-    return { organizationId, approvalId: id, argumentsHash, decider, note: note ?? null, ...(outcome === undefined ? {} : { outcome }) }
+    return {
+      organizationId,
+      approvalId: id,
+      argumentsHash,
+      decider,
+      note: note ?? null,
+      ...(outcome === undefined ? {} : { outcome }),
+    }
   }
   return {
     organizationId,
@@ -101,7 +117,8 @@ export async function createBailiff<const Declarations extends readonly ToolDecl
     },
     grants: {
       revoke: (agent, tool) => core.stores.grants.revoke({ organizationId, definition: agent, tool, by: CODE }),
-      grant: (agent, tool) => core.stores.grants.grant({ id: core.newId(), organizationId, definition: agent, tool, by: CODE }),
+      grant: (agent, tool) =>
+        core.stores.grants.grant({ id: core.newId(), organizationId, definition: agent, tool, by: CODE }),
     },
     async close() {
       await core.ledger.flush()
@@ -117,14 +134,27 @@ export async function syncRules(
 ): Promise<void> {
   const checked = request.rules.map((rule) => ({ rule, validation: validateRule(draftOf(rule), core.catalogue) }))
   const problems = checked.flatMap(({ rule, validation }) =>
-    validation.kind === 'invalid' ? validation.problems.map((problem) => `${rule.name}, ${problem.field}: ${problem.message}`) : [],
+    validation.kind === 'invalid'
+      ? validation.problems.map((problem) => `${rule.name}, ${problem.field}: ${problem.message}`)
+      : [],
   )
-  if (problems.length > 0) throw new ValidationError(`${problems.length} fault(s) in the rules:\n${problems.join('\n')}`)
-  const rules = checked.flatMap(({ validation }) => (validation.kind === 'valid' ? [{ ...validation.rule, id: core.newId() }] : []))
+  if (problems.length > 0)
+    throw new ValidationError(`${problems.length} fault(s) in the rules:\n${problems.join('\n')}`)
+  const rules = checked.flatMap(({ validation }) =>
+    validation.kind === 'valid' ? [{ ...validation.rule, id: core.newId() }] : [],
+  )
   await core.stores.rules.sync({ organizationId: request.organizationId, by: request.by, rules })
 }
 
 function draftOf(rule: Rule<string>): RuleDraft {
   const { name, tools, when, effect, mode, approvers, ttlS } = rule
-  return { name, tools, when: when ?? null, effect, mode: mode ?? 'enforce', ...(approvers === undefined ? {} : { approvers }), ttlS: ttlS ?? null }
+  return {
+    name,
+    tools,
+    when: when ?? null,
+    effect,
+    mode: mode ?? 'enforce',
+    ...(approvers === undefined ? {} : { approvers }),
+    ttlS: ttlS ?? null,
+  }
 }

@@ -26,7 +26,14 @@ import { toolStore, type ToolStore } from './storage/tool-store.ts'
 import { DefaultToolInvoker } from './tools/default-invoker.ts'
 import type { ToolDeclaration } from './tools/declarations.ts'
 import type { FactResolver } from './tools/handler.ts'
-import type { AmbientSpans, CallLedger, ConnectionResolver, ErrorReporter, Logger, ToolInvoker } from './tools/invoker.ts'
+import type {
+  AmbientSpans,
+  CallLedger,
+  ConnectionResolver,
+  ErrorReporter,
+  Logger,
+  ToolInvoker,
+} from './tools/invoker.ts'
 import { buildRegistry, type ToolRegistry } from './tools/registry.ts'
 import { priceBook, type PriceBook, type PriceTable } from './usage/prices.ts'
 
@@ -86,16 +93,37 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const { database } = options
   await migrate(database)
   const shared = { logger: options.logger ?? SILENT, now: options.now ?? (() => new Date()), newId: () => uuidv7() }
-  const reporter = options.reporter ?? { report: (error, context) => shared.logger.error('a fault needs an operator', { error, ...context }) }
+  const reporter = options.reporter ?? {
+    report: (error, context) => shared.logger.error('a fault needs an operator', { error, ...context }),
+  }
   const facts = options.facts ?? []
   const stores = storesOf(database)
   const registry = await buildRegistry(options.tools, { facts, versions: stores.tools })
-  const catalogue = policyCatalogue(registry.names().flatMap((name) => registry.get(name) ?? []), facts)
+  const catalogue = policyCatalogue(
+    registry.names().flatMap((name) => registry.get(name) ?? []),
+    facts,
+  )
   const live = liveEvents()
   const ledger = callLedger(database, { newId: shared.newId, onSpan: live.changed })
-  const connections: ConnectionResolver = connectionResolver({ store: stores.connections, secrets: options.secrets ?? NO_SECRETS })
-  const policy = policyEngine({ policy: cachedPolicy(policySource(database), catalogue), resolvers: registry.facts, logger: shared.logger })
-  const invoker = new DefaultToolInvoker({ registry, ledger, policy, connections, ambient: AMBIENT, accrual: checkAccrual, reporter, ...shared })
+  const connections: ConnectionResolver = connectionResolver({
+    store: stores.connections,
+    secrets: options.secrets ?? NO_SECRETS,
+  })
+  const policy = policyEngine({
+    policy: cachedPolicy(policySource(database), catalogue),
+    resolvers: registry.facts,
+    logger: shared.logger,
+  })
+  const invoker = new DefaultToolInvoker({
+    registry,
+    ledger,
+    policy,
+    connections,
+    ambient: AMBIENT,
+    accrual: checkAccrual,
+    reporter,
+    ...shared,
+  })
   let wake: (runId: string) => Promise<void> = () => Promise.resolve()
   const approvals = approvalsService({ store: approvalStore(database), registry, wake: (runId) => wake(runId) })
   return {

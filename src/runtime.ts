@@ -52,7 +52,11 @@ export function createRuntime(core: Core, options: RuntimeOptions): Runtime {
   // What there is to do is written on the run before anyone is told, so a wake-up that fails costs the time to the next
   // sweep and must not fail the answer it follows.
   const wake = (runId: string): Promise<void> =>
-    engine.wake(runId).catch((error: unknown) => core.logger.warn('a run could not be woken; the next sweep finds it', { runId, error }))
+    engine
+      .wake(runId)
+      .catch((error: unknown) =>
+        core.logger.warn('a run could not be woken; the next sweep finds it', { runId, error }),
+      )
   core.onWake(wake)
   const runs = runManager({
     store: core.stores.runs,

@@ -25,13 +25,10 @@ afterAll(() => db.close())
 const open = (options: Omit<WorldOptions, 'database'> = {}): Promise<World> =>
   world({ database: db.database, ...options })
 
-const call = (
-  w: World,
-  invocation: ToolInvocation,
-  tool: string,
-  args: unknown,
-  authorizedBy: readonly string[] = [],
-) => inRun(w.core, invocation, () => w.core.invoker.invoke(tool, args, invocation, { authorizedBy }))
+type Proposed = readonly [tool: string, args: unknown]
+
+const call = (w: World, invocation: ToolInvocation, [toolName, args]: Proposed) =>
+  inRun(w.core, invocation, () => w.core.invoker.invoke({ toolName, args }, invocation))
 
 async function count(table: string): Promise<number> {
   const { rows } = await db.database.query<{ n: number }>({ name: '', text: `SELECT count(*)::int AS n FROM ${table}` })
@@ -65,7 +62,7 @@ describe('the journal', () => {
   test('T27 a call that stops for a person leaves no claim behind', async () => {
     const w = await open()
     const invocation = await w.invocation()
-    await expect(call(w, invocation, 'email.send', { to: 'jo@acme.test' })).rejects.toBeInstanceOf(ApprovalRequired)
+    await expect(call(w, invocation, ['email.send', { to: 'jo@acme.test' }])).rejects.toBeInstanceOf(ApprovalRequired)
     expect(await count('agent.idempotency_keys')).toBe(0)
     expect(await count('agent.approvals')).toBe(1)
   })
@@ -73,11 +70,11 @@ describe('the journal', () => {
   test('R20 R21 a completed call answers its replay before policy is asked', async () => {
     const w = await open({ settings })
     const invocation = await w.invocation()
-    const first = await call(w, invocation, 'email.send', { to: 'jo@acme.test' })
+    const first = await call(w, invocation, ['email.send', { to: 'jo@acme.test' }])
     await w.core.stores.organizations.configure(w.organizationId, {
       policyDefaults: { read: 'deny', write: 'deny', send: 'deny' },
     })
-    const again = await call(w, invocation, 'email.send', { to: 'jo@acme.test' })
+    const again = await call(w, invocation, ['email.send', { to: 'jo@acme.test' }])
     expect(again).toMatchObject({ ok: true, data: first.data })
     expect(again.meta.replayedFrom).toBeDefined()
     expect(w.effects.sent).toHaveLength(1)
@@ -94,9 +91,9 @@ describe('the journal', () => {
       },
     })
     const invocation = await w.invocation()
-    const first = call(w, invocation, 'email.send', { to: 'jo@acme.test' })
+    const first = call(w, invocation, ['email.send', { to: 'jo@acme.test' }])
     await entered
-    await expect(call(w, invocation, 'email.send', { to: 'jo@acme.test' })).rejects.toBeInstanceOf(ClaimInFlight)
+    await expect(call(w, invocation, ['email.send', { to: 'jo@acme.test' }])).rejects.toBeInstanceOf(ClaimInFlight)
     leave()
     expect((await first).ok).toBe(true)
     expect(w.effects.sent).toHaveLength(1)
@@ -106,12 +103,12 @@ describe('the journal', () => {
     const { tool, attempts } = flaky(async () => undefined)
     const w = await open({ extraTools: [tool] })
     const invocation = await w.invocation()
-    await call(w, invocation, 'crm.flaky', { id: '1' })
+    await call(w, invocation, ['crm.flaky', { id: '1' }])
     // What a worker that died after its claim leaves: an open claim whose lease ran out.
     await db.database.execute(
       "UPDATE agent.idempotency_keys SET status = 'processing', response = NULL, lease_until = now() - interval '1 second'",
     )
-    expect((await call(w, invocation, 'crm.flaky', { id: '1' })).ok).toBe(true)
+    expect((await call(w, invocation, ['crm.flaky', { id: '1' }])).ok).toBe(true)
     expect(attempts()).toBe(2)
     const { rows } = await db.database.query<{ attempt: number }>({
       name: '',
@@ -126,12 +123,12 @@ describe('the journal', () => {
     })
     const w = await open({ extraTools: [tool] })
     const invocation = await w.invocation()
-    expect((await call(w, invocation, 'crm.flaky', { id: '1' })).error).toMatchObject({
+    expect((await call(w, invocation, ['crm.flaky', { id: '1' }])).error).toMatchObject({
       code: 'retryable_upstream',
       retryable: true,
     })
     expect(await count('agent.idempotency_keys')).toBe(0)
-    expect((await call(w, invocation, 'crm.flaky', { id: '1' })).ok).toBe(true)
+    expect((await call(w, invocation, ['crm.flaky', { id: '1' }])).ok).toBe(true)
     expect(attempts()).toBe(2)
   })
 
@@ -148,8 +145,8 @@ describe('the journal', () => {
       })
       const w = await open({ extraTools: [tool] })
       const invocation = await w.invocation()
-      expect((await call(w, invocation, 'crm.flaky', { id: '1' })).error?.code).toBe(code)
-      expect((await call(w, invocation, 'crm.flaky', { id: '1' })).error?.code).toBe(code)
+      expect((await call(w, invocation, ['crm.flaky', { id: '1' }])).error?.code).toBe(code)
+      expect((await call(w, invocation, ['crm.flaky', { id: '1' }])).error?.code).toBe(code)
       expect(attempts()).toBe(1)
     },
   )
@@ -163,7 +160,7 @@ describe('the journal', () => {
       })
       const w = await open({ extraTools: [tool] })
       const invocation = await w.invocation()
-      await expect(call(w, invocation, 'crm.flaky', { id: '1' })).rejects.toBe(error)
+      await expect(call(w, invocation, ['crm.flaky', { id: '1' }])).rejects.toBe(error)
       expect(await count('agent.idempotency_keys')).toBe(0)
     }
   })
@@ -173,8 +170,8 @@ describe('the journal', () => {
     const { tool, attempts } = flaky(() => never)
     const w = await open({ extraTools: [tool] })
     const invocation = await w.invocation()
-    expect((await call(w, invocation, 'crm.flaky', { id: '1' })).error?.code).toBe('timeout')
-    await expect(call(w, invocation, 'crm.flaky', { id: '1' })).rejects.toBeInstanceOf(ClaimInFlight)
+    expect((await call(w, invocation, ['crm.flaky', { id: '1' }])).error?.code).toBe('timeout')
+    await expect(call(w, invocation, ['crm.flaky', { id: '1' }])).rejects.toBeInstanceOf(ClaimInFlight)
     expect(attempts()).toBe(1)
   })
 
@@ -182,7 +179,7 @@ describe('the journal', () => {
     const { tool, attempts } = flaky(async () => undefined)
     const w = await open({ extraTools: [tool] })
     const invocation = { ...(await w.invocation()), deadline: new Date(Date.now() - 1) }
-    expect((await call(w, invocation, 'crm.flaky', { id: '1' })).error?.code).toBe('timeout')
+    expect((await call(w, invocation, ['crm.flaky', { id: '1' }])).error?.code).toBe('timeout')
     expect(attempts()).toBe(0)
     expect(await count('agent.idempotency_keys')).toBe(0)
   })
@@ -197,10 +194,10 @@ describe('the journal', () => {
     })
     const w = await open({ extraTools: [tool] })
     const invocation = await w.invocation()
-    const late = call(w, invocation, 'crm.flaky', { id: '1' })
+    const late = call(w, invocation, ['crm.flaky', { id: '1' }])
     await entered
     await db.database.execute("UPDATE agent.idempotency_keys SET lease_until = now() - interval '1 second'")
-    expect((await call(w, invocation, 'crm.flaky', { id: '1' })).ok).toBe(true)
+    expect((await call(w, invocation, ['crm.flaky', { id: '1' }])).ok).toBe(true)
     leave()
     await expect(late).rejects.toBeInstanceOf(ClaimInFlight)
     expect(attempts()).toBe(2)
@@ -215,11 +212,11 @@ describe('the journal', () => {
 describe('an outcome nobody knows', () => {
   const stranded = async (w: World) => {
     const invocation = await w.invocation()
-    await call(w, invocation, 'email.send', { to: 'jo@acme.test' })
+    await call(w, invocation, ['email.send', { to: 'jo@acme.test' }])
     await db.database.execute(
       "UPDATE agent.idempotency_keys SET status = 'processing', response = NULL, lease_until = now() - interval '1 second'",
     )
-    await expect(call(w, invocation, 'email.send', { to: 'jo@acme.test' })).rejects.toBeInstanceOf(ApprovalRequired)
+    await expect(call(w, invocation, ['email.send', { to: 'jo@acme.test' }])).rejects.toBeInstanceOf(ApprovalRequired)
     const [question] = (await w.core.approvals.list(w.organizationId, { state: 'pending' })).items
     return { invocation, question: question! }
   }
@@ -251,7 +248,7 @@ describe('an outcome nobody knows', () => {
     const w = await open({ settings })
     const { invocation, question } = await stranded(w)
     expect((await answer(w, question, 'arrived')).kind).toBe('answered')
-    expect(await call(w, invocation, 'email.send', { to: 'jo@acme.test' })).toMatchObject({ ok: true, data: null })
+    expect(await call(w, invocation, ['email.send', { to: 'jo@acme.test' }])).toMatchObject({ ok: true, data: null })
     expect(w.effects.sent).toHaveLength(1)
   })
 
@@ -259,7 +256,7 @@ describe('an outcome nobody knows', () => {
     const w = await open({ settings })
     const { invocation, question } = await stranded(w)
     await answer(w, question, 'send_again')
-    expect(await call(w, invocation, 'email.send', { to: 'jo@acme.test' })).toMatchObject({
+    expect(await call(w, invocation, ['email.send', { to: 'jo@acme.test' }])).toMatchObject({
       ok: true,
       data: { accepted: 'jo@acme.test' },
     })
@@ -276,7 +273,7 @@ describe('an outcome nobody knows', () => {
       decider: { actor: APPROVER, roles: [] },
       note: null,
     })
-    expect((await call(w, invocation, 'email.send', { to: 'jo@acme.test' })).error?.code).toBe('timeout')
+    expect((await call(w, invocation, ['email.send', { to: 'jo@acme.test' }])).error?.code).toBe('timeout')
     expect(w.effects.sent).toHaveLength(1)
   })
 })
@@ -305,7 +302,7 @@ describe('before the decision', () => {
       rules: [{ name: 'ask', tools: ['crm.tag_people'], effect: 'require_approval' }],
     })
     const invocation = await w.invocation()
-    const result = await call(w, invocation, 'crm.tag_people', { ids: ['a', 'b', 'c'] })
+    const result = await call(w, invocation, ['crm.tag_people', { ids: ['a', 'b', 'c'] }])
     expect(result.error).toMatchObject({ code: 'batch_too_large' })
     expect(result.error?.message).toContain('at most 2')
     expect(await count('agent.idempotency_keys')).toBe(0)
@@ -316,11 +313,11 @@ describe('before the decision', () => {
   test('an input off its schema is invalid_input, and a changed contract answers tool_changed even then', async () => {
     const w = await open()
     const invocation = await w.invocation()
-    expect((await call(w, invocation, 'crm.note', { wrong: 1 })).error?.code).toBe('invalid_input')
+    expect((await call(w, invocation, ['crm.note', { wrong: 1 }])).error?.code).toBe('invalid_input')
     const frozen = invocation.contracts['crm.note']!
     const older = { ...invocation, contracts: { 'crm.note': { ...frozen, version: 99 } } }
-    expect((await call(w, older, 'crm.note', { wrong: 1 })).error?.code).toBe('tool_changed')
-    expect((await call(w, older, 'crm.note', { text: 'hi' })).error?.code).toBe('tool_changed')
+    expect((await call(w, older, ['crm.note', { wrong: 1 }])).error?.code).toBe('tool_changed')
+    expect((await call(w, older, ['crm.note', { text: 'hi' }])).error?.code).toBe('tool_changed')
     expect(w.effects.notes).toEqual([])
   })
 
@@ -329,7 +326,7 @@ describe('before the decision', () => {
     async (name) => {
       const w = await open()
       const invocation = await w.invocation()
-      expect((await call(w, invocation, name, {})).error?.code).toBe('tool_unavailable')
+      expect((await call(w, invocation, [name, {}])).error?.code).toBe('tool_unavailable')
     },
   )
 
@@ -342,14 +339,14 @@ describe('before the decision', () => {
       enabled: false,
       by: STARTER,
     })
-    expect((await call(w, invocation, 'crm.note', { text: 'hi' })).error?.code).toBe('tool_unavailable')
+    expect((await call(w, invocation, ['crm.note', { text: 'hi' }])).error?.code).toBe('tool_unavailable')
   })
 
   test('T62 R05 the invoker refuses a name the principal does not hold, as a recorded policy decision', async () => {
     const w = await open()
     const invocation = await w.invocation()
     const narrowed = { ...invocation, principal: { ...invocation.principal, scopes: ['crm.search'] } }
-    expect((await call(w, narrowed, 'crm.note', { text: 'hi' })).error?.code).toBe('denied')
+    expect((await call(w, narrowed, ['crm.note', { text: 'hi' }])).error?.code).toBe('denied')
     const { rows } = await db.database.query({ name: '', text: 'SELECT stage, outcome FROM agent.policy_decisions' })
     expect(rows).toEqual([{ stage: 1, outcome: 'deny' }])
     expect(w.effects.notes).toEqual([])
@@ -358,7 +355,7 @@ describe('before the decision', () => {
   test('R23 a refused call is in the tree, closed error under its stable code', async () => {
     const w = await open({ rules: [{ name: 'no notes', tools: ['crm.note'], effect: 'deny' }] })
     const invocation = await w.invocation()
-    await call(w, invocation, 'crm.note', { text: 'hi' })
+    await call(w, invocation, ['crm.note', { text: 'hi' }])
     const span = (await w.spans(invocation.runId)).find((node) => node.name === 'crm.note')
     expect(span).toMatchObject({ status: 'error', code: 'denied' })
   })
@@ -366,7 +363,7 @@ describe('before the decision', () => {
   test('R24 the span of a call is a child of whatever is current, and no invocation carries its id', async () => {
     const w = await open()
     const invocation = await w.invocation()
-    await call(w, invocation, 'crm.note', { text: 'hi' })
+    await call(w, invocation, ['crm.note', { text: 'hi' }])
     const tree = await w.core.stores.spans.tree(w.organizationId, invocation.runId)
     expect(tree.find((node) => node.name === 'crm.note')?.parentId).toBe(invocation.runId)
     expect(Object.keys(invocation)).not.toContain('spanId')
@@ -381,7 +378,7 @@ describe('before the decision', () => {
       reason: 'stop',
       by: STARTER,
     })
-    await expect(call(w, invocation, 'crm.note', { text: 'hi' })).rejects.toBeInstanceOf(CancelRequested)
+    await expect(call(w, invocation, ['crm.note', { text: 'hi' }])).rejects.toBeInstanceOf(CancelRequested)
     expect(w.effects.notes).toEqual([])
   })
 })
@@ -399,7 +396,7 @@ describe('the answer', () => {
     })
     const w = await open({ extraTools: [broken] })
     const invocation = await w.invocation()
-    expect((await call(w, invocation, 'crm.broken', {})).error?.code).toBe('invalid_output')
+    expect((await call(w, invocation, ['crm.broken', {}])).error?.code).toBe('invalid_output')
     const { rows } = await db.database.query({ name: '', text: 'SELECT status FROM agent.idempotency_keys' })
     expect(rows).toEqual([{ status: 'completed' }])
   })
@@ -415,7 +412,7 @@ describe('the answer', () => {
     })
     const w = await open({ extraTools: [sly] })
     const invocation = await w.invocation()
-    expect((await call(w, invocation, 'research.sly', {})).stop).toBeNull()
+    expect((await call(w, invocation, ['research.sly', {}])).stop).toBeNull()
   })
 
   test('T33 a handler result is valid against output_schema before the boundary changes its transport form', async () => {
@@ -430,7 +427,7 @@ describe('the answer', () => {
     })
     const w = await open({ extraTools: [many] })
     const invocation = await w.invocation()
-    expect(await call(w, invocation, 'crm.many', {})).toMatchObject({
+    expect(await call(w, invocation, ['crm.many', {}])).toMatchObject({
       ok: true,
       data: [1, 2],
       meta: { count: 2, truncated: true },
@@ -456,7 +453,7 @@ describe('previews', () => {
       rules: [{ name: 'ask', tools: ['crm.previewed'], effect: 'require_approval' }],
     })
     const invocation = await w.invocation()
-    await expect(call(w, invocation, 'crm.previewed', { id: '1' })).rejects.toBeInstanceOf(ApprovalRequired)
+    await expect(call(w, invocation, ['crm.previewed', { id: '1' }])).rejects.toBeInstanceOf(ApprovalRequired)
     return (await w.core.approvals.list(w.organizationId)).items[0]!.preview
   }
 

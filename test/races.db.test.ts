@@ -31,7 +31,9 @@ describe('one call, several workers', () => {
     for (let round = 0; round < 25; round += 1) {
       const args = { to: `p${round}@acme.test` }
       const answers = await settled(
-        [a, b, a, b].map((w) => inRun(w.core, invocation, () => w.core.invoker.invoke('email.send', args, invocation))),
+        [a, b, a, b].map((w) =>
+          inRun(w.core, invocation, () => w.core.invoker.invoke({ toolName: 'email.send', args }, invocation)),
+        ),
       )
       expect(effects.sent.filter((mail) => mail.to === args.to)).toHaveLength(1)
       for (const answer of answers) {
@@ -46,7 +48,9 @@ describe('one call, several workers', () => {
     for (let round = 0; round < 25; round += 1) {
       const args = { to: `p${round}@acme.test` }
       const answers = await settled(
-        [a, b].map((w) => inRun(w.core, invocation, () => w.core.invoker.invoke('email.send', args, invocation))),
+        [a, b].map((w) =>
+          inRun(w.core, invocation, () => w.core.invoker.invoke({ toolName: 'email.send', args }, invocation)),
+        ),
       )
       const ids = answers.map((answer) => (answer instanceof ApprovalRequired ? answer.approvalId : answer))
       expect(ids[0]).toBe(ids[1])
@@ -63,7 +67,7 @@ describe('one call, several workers', () => {
       await a.core.stores.grants.grant({ ...grant, id: a.core.newId() })
       const args = { to: `p${round}@acme.test` }
       const [answer, revoked] = await Promise.all([
-        inRun(a.core, invocation, () => a.core.invoker.invoke('email.send', args, invocation)),
+        inRun(a.core, invocation, () => a.core.invoker.invoke({ toolName: 'email.send', args }, invocation)),
         b.core.stores.grants.revoke(grant),
       ])
       // Whichever came first, the answer and the effect agree.
@@ -72,7 +76,7 @@ describe('one call, several workers', () => {
       expect(revoked.revoked).toBe(true)
       // After the revoke has answered, nothing new can begin.
       const later = await inRun(a.core, invocation, () =>
-        a.core.invoker.invoke('email.send', { to: `late${round}@acme.test` }, invocation),
+        a.core.invoker.invoke({ toolName: 'email.send', args: { to: `late${round}@acme.test` } }, invocation),
       )
       expect(later.error?.code).toBe('denied')
     }
@@ -93,7 +97,7 @@ describe('one question, several people', () => {
         const invocation = await a.invocation()
         const args = { to: `p${round}@acme.test` }
         await expect(
-          inRun(a.core, invocation, () => a.core.invoker.invoke('email.send', args, invocation)),
+          inRun(a.core, invocation, () => a.core.invoker.invoke({ toolName: 'email.send', args }, invocation)),
         ).rejects.toBeInstanceOf(ApprovalRequired)
         const [question] = (await a.core.approvals.list(a.organizationId, { runId: invocation.runId })).items
         const answer = {
@@ -112,7 +116,7 @@ describe('one question, several people', () => {
         expect(loser).toMatchObject({ by: { name: people[winner]!.actor.name }, at: expect.any(Date) as Date })
         const authorizedBy = [question!.id]
         const result = await inRun(a.core, invocation, () =>
-          a.core.invoker.invoke('email.send', args, invocation, { authorizedBy }),
+          a.core.invoker.invoke({ toolName: 'email.send', args }, invocation, { authorizedBy }),
         )
         const approved = [first, second][winner] === 'approve'
         expect(result.ok).toBe(approved)

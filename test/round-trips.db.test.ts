@@ -36,11 +36,16 @@ test('a governed write needs three round trips around its handler, a read one, a
   const invocation = await w.invocation()
   const tripsOf = async (tool: string, args: object): Promise<string[]> => {
     trips.length = 0
-    await inRun(w.core, invocation, () => w.core.invoker.invoke(tool, args, invocation))
+    await inRun(w.core, invocation, () => w.core.invoker.invoke({ toolName: tool, args }, invocation))
     return [...trips]
   }
   // The first call also reads the rules, which are then kept by version.
-  expect(await tripsOf('crm.note', { text: 'first' })).toEqual(['call_open', 'policy_read', 'call_claim', 'call_close_claimed'])
+  expect(await tripsOf('crm.note', { text: 'first' })).toEqual([
+    'call_open',
+    'policy_read',
+    'call_claim',
+    'call_close_claimed',
+  ])
   expect(await tripsOf('crm.note', { text: 'second' })).toEqual(['call_open', 'call_claim', 'call_close_claimed'])
   expect(await tripsOf('crm.search', { query: 'jo' })).toEqual(['call_open'])
   expect(await tripsOf('crm.note', { text: 'second' })).toEqual(['call_open', 'call_close'])

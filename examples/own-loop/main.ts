@@ -50,7 +50,11 @@ await converse()
 assert(run.status.kind === 'waiting')
 const [question] = run.status.approvals
 assert.deepEqual(question?.arguments, { to: 'jo', text: 'Your order left today.' })
-await bailiff.approvals.approve({ id: question.id, argumentsHash: question.argumentsHash, by: { id: 'ben', name: 'Ben' } })
+await bailiff.approvals.approve({
+  id: question.id,
+  argumentsHash: question.argumentsHash,
+  by: { id: 'ben', name: 'Ben' },
+})
 
 run = await session.continue(run.runId)
 await converse()

@@ -43,7 +43,10 @@ export interface ApprovalFilter {
 export interface LockedApproval {
   readonly approval: Approval
   readonly subject: AnswerSubject
-  readonly context: Pick<AnswerContext, 'now' | 'toolEnabled' | 'granted' | 'connectionUsable' | 'runOpen' | 'selfApproval'>
+  readonly context: Pick<
+    AnswerContext,
+    'now' | 'toolEnabled' | 'granted' | 'connectionUsable' | 'runOpen' | 'selfApproval'
+  >
 }
 
 export interface Decided {

@@ -4,7 +4,15 @@ import type { Page } from '../runs/run-store.ts'
 import type { Actor } from '../tools/invocation.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { failure, emptySuccess } from '../tools/result.ts'
-import type { AnswerWrite, Approval, ApprovalFilter, ApprovalStore, ClaimAnswer, Decided, LockedApproval } from './approval-store.ts'
+import type {
+  AnswerWrite,
+  Approval,
+  ApprovalFilter,
+  ApprovalStore,
+  ClaimAnswer,
+  Decided,
+  LockedApproval,
+} from './approval-store.ts'
 
 /** Who answers, with the roles the organization gave them. */
 export interface Decider {
@@ -26,7 +34,12 @@ export interface ApprovalAnswer {
 export type AnswerOutcome =
   | { readonly kind: 'answered'; readonly approval: Approval }
   | { readonly kind: 'not_found' }
-  | { readonly kind: 'already_decided'; readonly state: ApprovalState; readonly by: Actor | null; readonly at: Date | null }
+  | {
+      readonly kind: 'already_decided'
+      readonly state: ApprovalState
+      readonly by: Actor | null
+      readonly at: Date | null
+    }
   | { readonly kind: 'expired'; readonly at: Date }
   | { readonly kind: 'stale'; readonly reason: StaleReason }
   | { readonly kind: 'hash_mismatch'; readonly argumentsHash: string }
@@ -53,7 +66,11 @@ const PAGE = 50
 const MAX_NOTE = 2_000
 
 /** What a model reads about a call nobody knows the outcome of and nobody wants sent again. */
-const LEFT_UNKNOWN = failure({ code: 'timeout', message: 'nobody knows whether this call took effect; a person decided not to repeat it', stop: null })
+const LEFT_UNKNOWN = failure({
+  code: 'timeout',
+  message: 'nobody knows whether this call took effect; a person decided not to repeat it',
+  stop: null,
+})
 
 export function approvalsService(ports: ServicePorts): ApprovalsService {
   return {
@@ -69,7 +86,11 @@ export function approvalsService(ports: ServicePorts): ApprovalsService {
   }
 }
 
-async function decide(ports: ServicePorts, answer: ApprovalAnswer, wanted: 'approved' | 'rejected'): Promise<AnswerOutcome> {
+async function decide(
+  ports: ServicePorts,
+  answer: ApprovalAnswer,
+  wanted: 'approved' | 'rejected',
+): Promise<AnswerOutcome> {
   const judged = await ports.store.answer(answer.organizationId, answer.approvalId, (locked): AnswerWrite<Judged> => {
     const verdict = judge(ports, locked, { answer, wanted })
     return { write: writeOf(verdict, locked, { answer, wanted }), value: { verdict, locked } }
@@ -83,7 +104,12 @@ async function decide(ports: ServicePorts, answer: ApprovalAnswer, wanted: 'appr
       return approval === null ? { kind: 'not_found' } : { kind: 'answered', approval }
     }
     case 'decided':
-      return { kind: 'already_decided', state: verdict.state, by: locked.approval.decidedBy, at: locked.approval.decidedAt }
+      return {
+        kind: 'already_decided',
+        state: verdict.state,
+        by: locked.approval.decidedBy,
+        at: locked.approval.decidedAt,
+      }
     case 'expired':
       return { kind: 'expired', at: locked.approval.expiresAt }
     case 'hash_mismatch':
@@ -129,9 +155,19 @@ function writeOf(verdict: Judged['verdict'], locked: LockedApproval, { answer, w
   const outcome = locked.approval.kind === 'outcome'
   switch (verdict.kind) {
     case 'ok':
-      return { state: wanted, by: answer.decider.actor, note: answer.note?.slice(0, MAX_NOTE) ?? null, claim: outcome ? claimAnswer(wanted, answer) : null }
+      return {
+        state: wanted,
+        by: answer.decider.actor,
+        note: answer.note?.slice(0, MAX_NOTE) ?? null,
+        claim: outcome ? claimAnswer(wanted, answer) : null,
+      }
     case 'expired':
-      return { state: 'expired', by: null, note: null, claim: outcome ? { kind: 'complete', result: LEFT_UNKNOWN } : null }
+      return {
+        state: 'expired',
+        by: null,
+        note: null,
+        claim: outcome ? { kind: 'complete', result: LEFT_UNKNOWN } : null,
+      }
     case 'stale':
       return { state: 'stale', by: answer.decider.actor, note: verdict.reason, claim: null }
     case 'decided':

@@ -12,14 +12,15 @@ export type CeilingName = 'max_turns' | 'max_tool_calls' | 'max_duration' | 'max
 
 /** Checked before *every* proposal of a pause: one pause can carry ten sends, and a remainder of one pays for one. */
 export function ceilingBeforeCall(ceilings: RunCeilings, use: RunUse): CeilingName | null {
-  if (use.elapsedS >= ceilings.maxDurationS) return 'max_duration'
-  if (ceilings.maxCostCents !== null && use.spentCents >= ceilings.maxCostCents) return 'max_cost'
-  return use.toolCalls >= ceilings.maxToolCalls ? 'max_tool_calls' : null
+  // Written as “not below”, so that a figure that is no number stops the run.
+  if (!(use.elapsedS < ceilings.maxDurationS)) return 'max_duration'
+  if (ceilings.maxCostCents !== null && !(use.spentCents < ceilings.maxCostCents)) return 'max_cost'
+  return use.toolCalls < ceilings.maxToolCalls ? null : 'max_tool_calls'
 }
 
 /** Checked before every model turn. The calls of the last turn are still answered: only the next turn is refused. */
 export function ceilingBeforeTurn(ceilings: RunCeilings, use: RunUse): CeilingName | null {
-  return ceilingBeforeCall(ceilings, use) ?? (use.turns >= ceilings.maxTurns ? 'max_turns' : null)
+  return ceilingBeforeCall(ceilings, use) ?? (use.turns < ceilings.maxTurns ? null : 'max_turns')
 }
 
 /** What is left for a segment. Cost is not subtracted: the meter answers a total, and a total compares with a total. */

@@ -1,5 +1,13 @@
 import type { ErrorCode } from '../tools/errors.ts'
-import type { AdmittedCall, ApprovalKind, CallState, ClaimOutcome, DecisionRecord, PolicyReading, StoredResponse } from '../tools/invoker.ts'
+import type {
+  AdmittedCall,
+  ApprovalKind,
+  CallState,
+  ClaimOutcome,
+  DecisionRecord,
+  PolicyReading,
+  StoredResponse,
+} from '../tools/invoker.ts'
 import type { ToolStop } from '../tools/models.ts'
 import type { AccrualVerdict } from './accrual.ts'
 import { checkContract, type LiveTool } from './admit.ts'
@@ -13,7 +21,13 @@ export type Verdict =
   | { readonly kind: 'run'; readonly record: DecisionRecord; readonly rulesVersion: number }
   | Refusal
   | { readonly kind: 'replay'; readonly response: StoredResponse }
-  | { readonly kind: 'ask'; readonly approval: ApprovalKind; readonly record: DecisionRecord; readonly ttlS: number; readonly claimedAt: Date | null }
+  | {
+      readonly kind: 'ask'
+      readonly approval: ApprovalKind
+      readonly record: DecisionRecord
+      readonly ttlS: number
+      readonly claimedAt: Date | null
+    }
   | { readonly kind: 'pending'; readonly approvalId: string; readonly expiresAt: Date }
   | { readonly kind: 'in_flight'; readonly leaseUntil: Date }
   | { readonly kind: 'cancelled'; readonly reason: string | null }
@@ -38,7 +52,11 @@ const OUTCOME_TTL_S = 7 * 24 * 3600
  * Contract, journal, approval: what answers a call before policy is asked. `completed` is answered before anything
  * later is looked at: a decision about an effect that already happened is not a decision.
  */
-export function answerBeforePolicy(call: AdmittedCall, state: CallState, live: LiveTool | undefined): Ended | { readonly kind: 'proceed'; readonly approvedBy: string | null } {
+export function answerBeforePolicy(
+  call: AdmittedCall,
+  state: CallState,
+  live: LiveTool | undefined,
+): Ended | { readonly kind: 'proceed'; readonly approvedBy: string | null } {
   if (state.cancelled !== null) return { kind: 'cancelled', reason: state.cancelled.reason }
   const moved = checkContract(call.spec, live, state.toolEnabled)
   if (moved !== null) return refuse(moved, contractMessage(moved))
@@ -61,7 +79,11 @@ export function answerBeforePolicy(call: AdmittedCall, state: CallState, live: L
 
 function answerFromJournal(call: AdmittedCall, state: CallState): Ended | null {
   if (call.key === null) return null
-  const reading = readJournal(state.journal, { argsHash: call.argsHash, now: state.now, onUnknown: call.spec.onUnknown })
+  const reading = readJournal(state.journal, {
+    argsHash: call.argsHash,
+    now: state.now,
+    onUnknown: call.spec.onUnknown,
+  })
   switch (reading) {
     case 'absent':
       return null
@@ -91,19 +113,39 @@ export interface PolicyGround {
 export function decideByPolicy(call: AdmittedCall, ground: PolicyGround): Verdict {
   const { outcome } = ground.policy
   if (outcome.effect === 'fault') {
-    const record = recordOf(outcome, ground, 'fault', outcome.message)
-    return { kind: 'refuse', code: 'internal_error', message: 'policy could not be evaluated', stop: 'fault', record, fault: `policy:${outcome.ruleName ?? 'facts'}` }
+    const record = recordOf(outcome, ground, 'fault')
+    return {
+      kind: 'refuse',
+      code: 'internal_error',
+      message: 'policy could not be evaluated',
+      stop: 'fault',
+      record,
+      fault: `policy:${outcome.ruleName ?? 'facts'}`,
+    }
   }
   const authority = checkAuthority(call.spec.name, call.invocation.principal.scopes, ground.state.granted)
   if (authority !== 'held') {
-    return refuse('denied', 'this agent holds no right to call this tool', { stage: 1, outcome: 'deny', policy: null, message: authority, approvalId: null })
+    return refuse('denied', 'this agent holds no right to call this tool', {
+      stage: 1,
+      outcome: 'deny',
+      policy: null,
+      message: authority,
+      approvalId: null,
+    })
   }
-  if (outcome.effect === 'deny') return refuse('denied', 'a rule of the organization refuses this call', recordOf(outcome, ground, 'deny', null))
+  if (outcome.effect === 'deny')
+    return refuse('denied', 'a rule of the organization refuses this call', recordOf(outcome, ground, 'deny'))
   if (outcome.effect === 'require_approval' && ground.approvedBy === null) {
     const ttlS = outcome.ttlS ?? ground.policy.approvalTtlS
-    return { kind: 'ask', approval: 'action', record: recordOf(outcome, ground, 'require_approval', null), ttlS, claimedAt: null }
+    return {
+      kind: 'ask',
+      approval: 'action',
+      record: recordOf(outcome, ground, 'require_approval'),
+      ttlS,
+      claimedAt: null,
+    }
   }
-  const record = recordOf(outcome, ground, 'allow', null)
+  const record = recordOf(outcome, ground, 'allow')
   return checkBudget(call, ground, record) ?? { kind: 'run', record, rulesVersion: ground.policy.rulesVersion }
 }
 
@@ -116,7 +158,14 @@ function checkBudget(call: AdmittedCall, ground: PolicyGround, record: DecisionR
     case 'allow':
       return null
     case 'deny':
-      return { kind: 'refuse', code: 'budget_exhausted', message: 'the cost ceiling of this run is reached', stop: 'budget_exhausted', record, fault: null }
+      return {
+        kind: 'refuse',
+        code: 'budget_exhausted',
+        message: 'the cost ceiling of this run is reached',
+        stop: 'budget_exhausted',
+        record,
+        fault: null,
+      }
     case 'fault':
       return meterFault('the meter did not answer', record)
   }
@@ -138,7 +187,10 @@ export function answerFromClaim(claim: Exclude<ClaimOutcome, { kind: 'claimed' }
 }
 
 /** A call that failed schema or batch size on the frozen contract: did the contract move under it, or is the call bad? */
-export function refuseBadCall(call: { readonly code: 'invalid_input' | 'batch_too_large'; readonly message: string }, moved: ReturnType<typeof checkContract>): Refusal {
+export function refuseBadCall(
+  call: { readonly code: 'invalid_input' | 'batch_too_large'; readonly message: string },
+  moved: ReturnType<typeof checkContract>,
+): Refusal {
   return moved === null ? refuse(call.code, call.message) : refuse(moved, contractMessage(moved))
 }
 
@@ -148,9 +200,13 @@ export function unknownTool(): Refusal {
 
 /** A person's refusal, or nobody's answer in time, in words the model can act on. */
 export function refusedByPerson(approval: { readonly state: string; readonly note: string | null } | null): Refusal {
-  if (approval?.state === 'expired') return refuse('rejected', 'nobody answered the approval in time; the call was not made')
+  if (approval?.state === 'expired')
+    return refuse('rejected', 'nobody answered the approval in time; the call was not made')
   const note = approval?.note?.trim() ?? ''
-  return refuse('rejected', note === '' ? 'a person rejected this call' : `a person rejected this call: ${note.slice(0, 500)}`)
+  return refuse(
+    'rejected',
+    note === '' ? 'a person rejected this call' : `a person rejected this call: ${note.slice(0, 500)}`,
+  )
 }
 
 export function coverageSubject(call: AdmittedCall) {
@@ -163,24 +219,46 @@ export function coverageSubject(call: AdmittedCall) {
 }
 
 function askOutcome(claimedAt: Date): Ended {
-  const record: DecisionRecord = { stage: 2, outcome: 'require_approval', policy: null, message: 'outcome_unknown', approvalId: null }
+  const record: DecisionRecord = {
+    stage: 2,
+    outcome: 'require_approval',
+    policy: null,
+    message: 'outcome_unknown',
+    approvalId: null,
+  }
   return { kind: 'ask', approval: 'outcome', record, ttlS: OUTCOME_TTL_S, claimedAt }
 }
 
-function recordOf(policy: Stage2Outcome, ground: PolicyGround, outcome: DecisionRecord['outcome'], message: string | null): DecisionRecord {
-  return { stage: 2, outcome, policy, message, approvalId: outcome === 'allow' ? ground.approvedBy : null }
+function recordOf(policy: Stage2Outcome, ground: PolicyGround, outcome: DecisionRecord['outcome']): DecisionRecord {
+  return { stage: 2, outcome, policy, message: null, approvalId: outcome === 'allow' ? ground.approvedBy : null }
 }
 
 function contractMessage(code: 'tool_unavailable' | 'tool_changed'): string {
-  return code === 'tool_changed' ? 'the contract of this tool changed since the run started; do not call it again in this run' : 'this tool is not available'
+  return code === 'tool_changed'
+    ? 'the contract of this tool changed since the run started; do not call it again in this run'
+    : 'this tool is not available'
 }
 
 function unreadableJournal(): Refusal {
-  return { kind: 'refuse', code: 'internal_error', message: 'the recorded answer of this call cannot be read', stop: 'fault', record: null, fault: 'journal:response_missing' }
+  return {
+    kind: 'refuse',
+    code: 'internal_error',
+    message: 'the recorded answer of this call cannot be read',
+    stop: 'fault',
+    record: null,
+    fault: 'journal:response_missing',
+  }
 }
 
 function meterFault(cause: string, record: DecisionRecord): Refusal {
-  return { kind: 'refuse', code: 'internal_error', message: 'this metered call cannot be counted', stop: 'fault', record, fault: `meter:${cause}` }
+  return {
+    kind: 'refuse',
+    code: 'internal_error',
+    message: 'this metered call cannot be counted',
+    stop: 'fault',
+    record,
+    fault: `meter:${cause}`,
+  }
 }
 
 function refuse(code: ErrorCode, message: string, record: DecisionRecord | null = null): Refusal {

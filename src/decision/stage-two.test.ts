@@ -14,7 +14,7 @@ function readingOf(mode: 'enforce' | 'shadow', outcome: 'match' | 'no match' | '
       name: fc.string(),
       effect,
       ttlS: fc.option(fc.nat()),
-      approvers: fc.array(fc.string()),
+      approvers: fc.array(fc.constantFrom('ana', 'bo', 'cy')),
     })
     .map((rule): RuleReading =>
       outcome === 'fault'
@@ -46,15 +46,16 @@ describe('enforced rules', () => {
       fc.property(readings, facts, effect, (rules, given, fallback) => {
         const matching = rules.filter((rule) => rule.mode === 'enforce' && 'matched' in rule && rule.matched)
         const outcome = combineRules(rules, given, fallback)
-        const decider = matching.find((rule) => rule.effect === outcome.effect)
-        expect(outcome.effect).toBe(strictest(matching.map((rule) => rule.effect)))
-        expect(outcome).toMatchObject({
-          ruleId: decider?.ruleId,
-          ruleName: decider?.name,
-          ttlS: decider?.ttlS,
-          approvers: decider?.approvers,
-          message: null,
-        })
+        const strict = strictest(matching.map((rule) => rule.effect))
+        const deciding = matching.filter((rule) => rule.effect === strict)
+        expect(outcome).toMatchObject({ ruleId: deciding[0]?.ruleId, ruleName: deciding[0]?.name })
+        if (outcome.effect === 'fault') return
+        expect(outcome.effect).toBe(strict)
+        const waits = deciding.flatMap((rule) => rule.ttlS ?? [])
+        expect(outcome.ttlS).toBe(waits.length === 0 ? null : Math.min(...waits))
+        for (const who of outcome.approvers) {
+          expect(deciding.every((rule) => rule.approvers.length === 0 || rule.approvers.includes(who))).toBe(true)
+        }
         expect(outcome.facts).toBe(given)
       }),
     )
@@ -120,4 +121,26 @@ describe('shadow rules', () => {
 
 test('the defaults of the platform let reads and writes through and ask before a send', () => {
   expect(SAFE_DEFAULTS).toEqual({ read: 'allow', write: 'allow', send: 'require_approval' })
+})
+
+describe('several rules that ask', () => {
+  const asking = (name: string, approvers: readonly string[], ttlS: number | null): RuleReading => ({
+    ruleId: name,
+    name,
+    effect: 'require_approval',
+    mode: 'enforce',
+    ttlS,
+    approvers,
+    matched: true,
+  })
+
+  test('whoever answers is named by every rule that names somebody, within the shortest time', () => {
+    const rules = [asking('anyone', [], 600), asking('finance', ['ana', 'bo'], null), asking('legal', ['bo', 'cy'], 60)]
+    expect(combineRules(rules, {}, 'allow')).toMatchObject({ effect: 'require_approval', approvers: ['bo'], ttlS: 60 })
+  })
+
+  test('rules that no one person satisfies are a fault, not a question nobody can answer', () => {
+    const outcome = combineRules([asking('finance', ['ana'], null), asking('legal', ['cy'], null)], {}, 'allow')
+    expect(outcome).toMatchObject({ effect: 'fault', message: 'no approver satisfies finance and legal together' })
+  })
 })

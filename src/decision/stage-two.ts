@@ -52,16 +52,32 @@ export function combineRules(
   if (faulty !== undefined && 'fault' in faulty) {
     return { ...ruleIdentity(faulty), effect: 'fault', message: faulty.fault, facts, shadow }
   }
-  const strictest = enforced
-    .filter((rule) => 'matched' in rule && rule.matched)
-    .reduce<RuleReading | null>(
-      (best, rule) => (best === null || RESTRICTION[rule.effect] > RESTRICTION[best.effect] ? rule : best),
-      null,
-    )
-  if (strictest === null) {
+  const matched = enforced.filter((rule) => 'matched' in rule && rule.matched)
+  const strictest = matched.reduce((most, rule) => Math.max(most, RESTRICTION[rule.effect]), -1)
+  const deciding = matched.filter((rule) => RESTRICTION[rule.effect] === strictest)
+  const [first] = deciding
+  if (first === undefined) {
     return { effect: fallback, ruleId: null, ruleName: null, message: null, ttlS: null, approvers: [], facts, shadow }
   }
-  return { ...ruleIdentity(strictest), effect: strictest.effect, message: null, facts, shadow }
+  const approvers = commonApprovers(deciding)
+  if (approvers === null) {
+    const message = `no approver satisfies ${deciding.map((rule) => rule.name).join(' and ')} together`
+    return { ...ruleIdentity(first), effect: 'fault', message, facts, shadow }
+  }
+  const waits = deciding.flatMap((rule) => rule.ttlS ?? [])
+  const ttlS = waits.length === 0 ? null : Math.min(...waits)
+  return { ...ruleIdentity(first), effect: first.effect, message: null, facts, shadow, approvers, ttlS }
+}
+
+/** Who may answer for all of the rules that ask: those every list names. Null when that is nobody. */
+function commonApprovers(rules: readonly RuleReading[]): readonly string[] | null {
+  const lists = rules.flatMap((rule) =>
+    rule.effect === 'require_approval' && rule.approvers.length > 0 ? [rule.approvers] : [],
+  )
+  const [first, ...others] = lists
+  if (first === undefined) return []
+  const common = first.filter((who) => others.every((list) => list.includes(who)))
+  return common.length === 0 ? null : common
 }
 
 function ruleIdentity(rule: RuleReading): Pick<Stage2Outcome, 'ruleId' | 'ruleName' | 'ttlS' | 'approvers'> {

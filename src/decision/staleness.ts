@@ -38,10 +38,15 @@ export type StaleReason = 'tool_changed' | 'tool_unavailable' | 'grant_withdrawn
  * May this person give this answer now? A rejection needs no live target: refusing something that moved is harmless,
  * so only an approval is checked for staleness.
  */
-export function judgeAnswer(subject: AnswerSubject, context: AnswerContext, answer: 'approved' | 'rejected'): AnswerVerdict {
+export function judgeAnswer(
+  subject: AnswerSubject,
+  context: AnswerContext,
+  answer: 'approved' | 'rejected',
+): AnswerVerdict {
   if (subject.state !== 'pending') return { kind: 'decided', state: subject.state }
   if (context.now >= subject.expiresAt) return { kind: 'expired' }
-  if (context.deciderId === subject.startedByActorId && !context.selfApproval) return { kind: 'not_allowed', reason: 'own_run' }
+  if (context.deciderId === subject.startedByActorId && !context.selfApproval)
+    return { kind: 'not_allowed', reason: 'own_run' }
   if (!mayDecide(subject.approvers, context)) return { kind: 'not_allowed', reason: 'not_an_approver' }
   if (context.argumentsHash !== subject.argumentsHash) return { kind: 'hash_mismatch' }
   if (!context.runOpen) return { kind: 'stale', reason: 'run_ended' }
@@ -54,5 +59,7 @@ export function judgeAnswer(subject: AnswerSubject, context: AnswerContext, answ
 }
 
 function mayDecide(approvers: readonly string[], context: AnswerContext): boolean {
-  return approvers.length === 0 || approvers.some((who) => who === context.deciderId || context.deciderRoles.includes(who))
+  return (
+    approvers.length === 0 || approvers.some((who) => who === context.deciderId || context.deciderRoles.includes(who))
+  )
 }

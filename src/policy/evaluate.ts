@@ -7,7 +7,7 @@ import { isJsonObject } from '../tools/json.ts'
  * Steps one evaluation may take; a node is one. A macro of ten nodes over 5,000 items takes 55,000, two lists of 2,000
  * compared all with all are refused. The costliest mix found reaches the limit in 100 ms on one slow core.
  */
-export const MAX_STEPS = 1_000_000
+const MAX_STEPS = 1_000_000
 
 /** An error that is outweighed still has to be made, which takes as long as a hundred nodes. */
 const STEPS_AN_ERROR = 100

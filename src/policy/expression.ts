@@ -48,7 +48,7 @@ export interface ExpressionContext {
   readonly facts: Readonly<Record<string, JsonValue>>
 }
 
-export interface PrincipalView extends Readonly<Record<keyof typeof PRINCIPAL_FIELDS, string | readonly string[]>> {
+interface PrincipalView extends Readonly<Record<keyof typeof PRINCIPAL_FIELDS, string | readonly string[]>> {
   readonly agent: string
   readonly user_id: string
   readonly roles: readonly string[]
@@ -56,7 +56,7 @@ export interface PrincipalView extends Readonly<Record<keyof typeof PRINCIPAL_FI
   readonly started_by: string
 }
 
-export type RunView = Readonly<Record<keyof typeof RUN_FIELDS, string>>
+type RunView = Readonly<Record<keyof typeof RUN_FIELDS, string>>
 
 export interface ExpressionScope {
   /** Every fact that has a resolver. */

@@ -13,7 +13,7 @@ export class ConditionError extends Error {
 }
 
 /** The condition as a whole costs too much for this call. Nothing outweighs it. */
-export class CostExceeded extends Error {
+class CostExceeded extends Error {
   override readonly name = 'CostExceeded'
 }
 
@@ -57,7 +57,7 @@ function scan(meter: Meter, characters: number): void {
 }
 
 /** Values of different types are unequal; `1` and `1.0` are equal. Keys are compared as own keys only. */
-export function equal(left: Value, right: Value, meter: Meter): boolean {
+function equal(left: Value, right: Value, meter: Meter): boolean {
   meter.spend(1)
   if (isNumber(left) && isNumber(right)) return compareNumbers(left, right) === 0
   if (typeof left === 'string' && typeof right === 'string') {

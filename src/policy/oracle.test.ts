@@ -367,40 +367,12 @@ describe('generated conditions', () => {
   })
 
   test('both read operators without parentheses alike', () => {
-    const operand = fc.constantFrom(
-      'arguments.n',
-      'arguments.m',
-      'arguments.flag',
-      'arguments.s',
-      'arguments.to',
-      '1.0',
-      '2',
-      'true',
-      '-arguments.n',
-      '!arguments.flag',
-      '"a"',
-      'size(labels)',
-      'is_new',
-      'spent',
+    const words = (text: string): fc.Arbitrary<string> => fc.constantFrom(...text.split(', '))
+    const operand = words(
+      'arguments.n, arguments.m, arguments.flag, arguments.s, arguments.to, 1.0, 2, true, -arguments.n, !arguments.flag, "a", ' +
+        'size(labels), is_new, spent',
     )
-    const operator = fc.constantFrom(
-      '&&',
-      '||',
-      '==',
-      '!=',
-      '<',
-      '<=',
-      '>',
-      '>=',
-      'in',
-      '+',
-      '-',
-      '*',
-      '/',
-      '%',
-      '? true :',
-      '? arguments.flag :',
-    )
+    const operator = words('&&, ||, ==, !=, <, <=, >, >=, in, +, -, *, /, %, ? true :, ? arguments.flag :')
     const chain = fc
       .tuple(operand, fc.array(fc.tuple(operator, operand), { minLength: 1, maxLength: 6 }))
       .map(([first, rest]) => [first, ...rest.flat()].join(' '))

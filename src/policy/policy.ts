@@ -7,7 +7,7 @@ import type { CompiledRules } from './rule-set.ts'
 import { compileRules } from './rule-set.ts'
 
 /** Everything stage 2 needs of one organization. */
-export interface OrganizationPolicy {
+interface OrganizationPolicy {
   readonly version: number
   readonly rules: CompiledRules
   readonly defaults: PolicyDefaults

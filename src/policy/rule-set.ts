@@ -30,7 +30,7 @@ export interface CompiledRules {
   evaluate(call: PolicyCall, facts: Readonly<Record<string, JsonValue>>): readonly RuleReading[]
 }
 
-export interface MatchingRule {
+interface MatchingRule {
   readonly id: string
   readonly name: string
   readonly effect: Effect

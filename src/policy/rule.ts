@@ -38,7 +38,7 @@ export interface StoredRule extends ValidRule {
   readonly id: string
 }
 
-export type RuleField = keyof ValidRule
+type RuleField = keyof ValidRule
 
 export interface RuleProblem {
   readonly field: RuleField

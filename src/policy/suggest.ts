@@ -2,7 +2,7 @@
 const COMPARED_LENGTH = 80
 
 /** The known name that a person most likely meant, or null when none is close. */
-export function closest(name: string, known: Iterable<string>): string | null {
+function closest(name: string, known: Iterable<string>): string | null {
   if (name.length > COMPARED_LENGTH) return null
   let best: string | null = null
   let distance = Math.min(3, Math.floor(name.length / 3)) + 1

@@ -25,7 +25,12 @@ export interface RunSnapshot {
   readonly framework: string
 }
 
-export const DEFAULT_CEILINGS: RunCeilings = { maxTurns: 20, maxToolCalls: 100, maxDurationS: 7 * 24 * 3600, maxCostCents: null }
+export const DEFAULT_CEILINGS: RunCeilings = {
+  maxTurns: 20,
+  maxToolCalls: 100,
+  maxDurationS: 7 * 24 * 3600,
+  maxCostCents: null,
+}
 
 export type RunStatus = 'queued' | 'running' | 'parked' | 'completed' | 'partial' | 'failed' | 'cancelled'
 

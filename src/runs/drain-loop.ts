@@ -1,12 +1,28 @@
 import { ceilingBeforeCall, ceilingBeforeTurn, type CeilingName, type RunUse } from '../decision/ceilings.ts'
 import type { RunCeilings, ToolInvocation } from '../tools/invocation.ts'
-import { ApprovalRequired, CancelRequested, ClaimInFlight, ReadHeld, type InvokeOptions, type ToolInvoker } from '../tools/invoker.ts'
+import {
+  ApprovalRequired,
+  CancelRequested,
+  ClaimInFlight,
+  ReadHeld,
+  type InvokeOptions,
+  type ToolInvoker,
+} from '../tools/invoker.ts'
 import type { JsonValue } from '../tools/json.ts'
 import type { ToolResult } from '../tools/models.ts'
 import { failure } from '../tools/result.ts'
 import type { Pause } from './run-store.ts'
 import { stopOfError, stopOfResult } from './segment-stop.ts'
-import type { AgentSession, CallResult, ModelUsage, Proposal, SegmentStop, SessionEnd, SessionInput, StopSlot } from './session.ts'
+import type {
+  AgentSession,
+  CallResult,
+  ModelUsage,
+  Proposal,
+  SegmentStop,
+  SessionEnd,
+  SessionInput,
+  StopSlot,
+} from './session.ts'
 
 /** How one segment ended. */
 export type SegmentOutcome =
@@ -73,7 +89,11 @@ export async function drain(session: AgentSession, ports: SegmentPorts, start: S
 }
 
 /** Pulls one stretch of the conversation. Between two turns nothing runs until the spend is recorded and the ceilings are read. */
-async function converse(session: AgentSession, ports: SegmentPorts, stretch: { readonly input: SessionInput; readonly signal: AbortSignal }): Promise<SessionEnd | { readonly outcome: SegmentOutcome }> {
+async function converse(
+  session: AgentSession,
+  ports: SegmentPorts,
+  stretch: { readonly input: SessionInput; readonly signal: AbortSignal },
+): Promise<SessionEnd | { readonly outcome: SegmentOutcome }> {
   for await (const event of session.advance(stretch.input, stretch.signal)) {
     switch (event.type) {
       case 'turn-start': {
@@ -134,27 +154,35 @@ type ProposalAnswer =
   | { readonly kind: 'foreseen' }
   | { readonly kind: 'ended'; readonly outcome: SegmentOutcome }
 
-async function invokeProposal(proposal: Proposal, ports: SegmentPorts, how: { readonly options: InvokeOptions; readonly foresee: boolean }): Promise<ProposalAnswer> {
-  const { toolName, args } = proposal
+async function invokeProposal(
+  proposal: Proposal,
+  ports: SegmentPorts,
+  how: { readonly options: InvokeOptions; readonly foresee: boolean },
+): Promise<ProposalAnswer> {
   try {
     if (how.foresee) {
-      await ports.inTurn(() => ports.invoker.foresee(toolName, args, ports.invocation, how.options))
+      await ports.inTurn(() => ports.invoker.foresee(proposal, ports.invocation, how.options))
       return { kind: 'foreseen' }
     }
-    const result = await ports.inTurn(() => ports.invoker.invoke(toolName, args, ports.invocation, how.options))
+    const result = await ports.inTurn(() => ports.invoker.invoke(proposal, ports.invocation, how.options))
     const stop = stopOfResult(result)
     return stop === null ? { kind: 'result', result } : { kind: 'ended', outcome: outcomeOf(stop) }
   } catch (error) {
     if (error instanceof ApprovalRequired) return { kind: 'held', approval: error }
     if (error instanceof CancelRequested) return { kind: 'ended', outcome: { kind: 'cancelled', reason: error.reason } }
-    if (error instanceof ClaimInFlight) return { kind: 'ended', outcome: { kind: 'in_flight', until: error.leaseUntil } }
+    if (error instanceof ClaimInFlight)
+      return { kind: 'ended', outcome: { kind: 'in_flight', until: error.leaseUntil } }
     if (error instanceof ReadHeld) return { kind: 'ended', outcome: outcomeOf(stopOfError(error)) }
     throw error
   }
 }
 
 /** A read inside the framework's loop. Never raises: what would is recorded as the segment's stop. */
-export async function callRead(toolName: string, args: JsonValue, ports: SegmentPorts & { readonly stop: StopSlot }): Promise<ToolResult> {
+export async function callRead(
+  toolName: string,
+  args: JsonValue,
+  ports: SegmentPorts & { readonly stop: StopSlot },
+): Promise<ToolResult> {
   const stopped = failure({ code: 'unavailable', message: 'the run has stopped', stop: null })
   if (ports.stop.current !== null) return stopped
   const ceiling = ceilingBeforeCall(ports.ceilings, ports.use())
@@ -164,7 +192,7 @@ export async function callRead(toolName: string, args: JsonValue, ports: Segment
   }
   ports.answered(1)
   try {
-    const result = await ports.inTurn(() => ports.invoker.invoke(toolName, args, ports.invocation))
+    const result = await ports.inTurn(() => ports.invoker.invoke({ toolName, args }, ports.invocation))
     const stop = stopOfResult(result)
     if (stop !== null) ports.stop.record(stop)
     return result
@@ -184,7 +212,9 @@ const CEILINGS: readonly string[] = ['max_turns', 'max_tool_calls', 'max_duratio
 export function outcomeOf(stop: SegmentStop): SegmentOutcome {
   switch (stop.kind) {
     case 'ceiling':
-      return isCeiling(stop.reason) ? { kind: 'limit_reached', reason: stop.reason } : { kind: 'partial', reason: stop.reason }
+      return isCeiling(stop.reason)
+        ? { kind: 'limit_reached', reason: stop.reason }
+        : { kind: 'partial', reason: stop.reason }
     case 'cancelled':
       return { kind: 'cancelled', reason: stop.reason }
     case 'failed':

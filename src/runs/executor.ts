@@ -21,7 +21,10 @@ export interface ExecutorDependencies extends SegmentDependencies {
 }
 
 /** What the engine does next: nothing, the same run again now, or the same run again at a time. */
-export type AdvanceOutcome = { readonly kind: 'idle' } | { readonly kind: 'again' } | { readonly kind: 'at'; readonly at: Date }
+export type AdvanceOutcome =
+  | { readonly kind: 'idle' }
+  | { readonly kind: 'again' }
+  | { readonly kind: 'at'; readonly at: Date }
 
 /** Runs one segment of a run. Safe to call twice at any time: the run row says who owns it. */
 export class AgentExecutor {
@@ -61,7 +64,12 @@ export class AgentExecutor {
   async #runSegment(segment: Segment, signal: AbortSignal): Promise<SegmentOutcome> {
     const { run, saved } = segment
     const framework = this.#deps.frameworks.get(run.snapshot.framework)
-    if (framework === undefined) return { kind: 'failed', code: 'internal_error', message: `this deployment has no ${run.snapshot.framework} adapter` }
+    if (framework === undefined)
+      return {
+        kind: 'failed',
+        code: 'internal_error',
+        message: `this deployment has no ${run.snapshot.framework} adapter`,
+      }
     if (this.#deps.now() >= run.deadline) return { kind: 'limit_reached', reason: 'max_duration' }
     const stop = stopSlot()
     const state: SegmentState = new SegmentState(segment, this.#deps, () => session.save())
@@ -109,9 +117,15 @@ export class AgentExecutor {
       const failures = await store.release(segment)
       if (error instanceof ShuttingDown || failures <= this.#deps.maxFailures) return { kind: 'idle' }
       reporter.report(error, context)
-      await store.fail(segment.run.id, { status: 'failed', reason: 'internal_error', message: faultMessage(error), output: null })
+      await store.fail(segment.run.id, {
+        status: 'failed',
+        reason: 'internal_error',
+        message: faultMessage(error),
+        output: null,
+      })
     } catch (again) {
-      if (!(again instanceof SegmentLost)) logger.error('a failed segment could not be given back; the reaper will find it', { ...context, error: again })
+      if (!(again instanceof SegmentLost))
+        logger.error('a failed segment could not be given back; the reaper will find it', { ...context, error: again })
     }
     return { kind: 'idle' }
   }

@@ -9,11 +9,20 @@ import type { Page, RunListFilter, RunRow, RunStore } from './run-store.ts'
 
 /** What the manager needs of stored definitions and grants. */
 export interface Catalogue {
-  publish(definition: { readonly organizationId: string; readonly slug: string; readonly body: object }): Promise<{ readonly id: string; readonly version: number }>
+  publish(definition: {
+    readonly organizationId: string
+    readonly slug: string
+    readonly body: object
+  }): Promise<{ readonly id: string; readonly version: number }>
   latest(organizationId: string, slug: string): Promise<{ readonly id: string; readonly body: object } | null>
   slugs(organizationId: string): Promise<readonly string[]>
   /** Grants each tool unless it was ever granted or withdrawn before. */
-  grantInitially(grants: { readonly organizationId: string; readonly definition: string; readonly tools: readonly string[]; readonly by: Actor }): Promise<void>
+  grantInitially(grants: {
+    readonly organizationId: string
+    readonly definition: string
+    readonly tools: readonly string[]
+    readonly by: Actor
+  }): Promise<void>
   /** Tools the definition may call now. */
   granted(organizationId: string, definition: string): Promise<ReadonlySet<string>>
 }
@@ -40,7 +49,12 @@ export interface RunManager {
   get(organizationId: string, runId: string): Promise<RunRow | null>
   list(organizationId: string, filter?: Partial<RunListFilter>): Promise<Page<RunRow>>
   /** Null when there is no such run; `accepted: false` when it had ended. */
-  cancel(request: { readonly organizationId: string; readonly runId: string; readonly reason: string | null; readonly by: Actor }): Promise<{ readonly accepted: boolean; readonly inFlight: number } | null>
+  cancel(request: {
+    readonly organizationId: string
+    readonly runId: string
+    readonly reason: string | null
+    readonly by: Actor
+  }): Promise<{ readonly accepted: boolean; readonly inFlight: number } | null>
 }
 
 export interface ManagerDependencies {
@@ -74,11 +88,20 @@ export function runManager(deps: ManagerDependencies): RunManager {
   }
 }
 
-async function publish(deps: ManagerDependencies, request: { organizationId: string; definition: AgentDefinition; by: Actor }): Promise<{ readonly version: number }> {
+async function publish(
+  deps: ManagerDependencies,
+  request: { organizationId: string; definition: AgentDefinition; by: Actor },
+): Promise<{ readonly version: number }> {
   const { organizationId, definition, by } = request
-  if (!SLUG.test(definition.slug)) throw new ValidationError(`a definition's slug is lower case letters, digits and hyphens; got ${JSON.stringify(definition.slug.slice(0, 80))}`)
+  if (!SLUG.test(definition.slug))
+    throw new ValidationError(
+      `a definition's slug is lower case letters, digits and hyphens; got ${JSON.stringify(definition.slug.slice(0, 80))}`,
+    )
   const missing = definition.tools.filter((tool) => deps.registry.get(tool) === undefined)
-  if (missing.length > 0) throw new ValidationError(`${definition.slug} names tools that do not exist: ${missing.join(', ')}; known are ${deps.registry.names().join(', ')}`)
+  if (missing.length > 0)
+    throw new ValidationError(
+      `${definition.slug} names tools that do not exist: ${missing.join(', ')}; known are ${deps.registry.names().join(', ')}`,
+    )
   const { slug, ...body } = definition
   const { version } = await deps.catalogue.publish({ organizationId, slug, body })
   await deps.catalogue.grantInitially({ organizationId, definition: slug, tools: definition.tools, by })
@@ -92,7 +115,8 @@ async function start(deps: ManagerDependencies, request: StartRun): Promise<RunR
     const remedy = known.length === 0 ? 'publish one first' : `published are ${known.join(', ')}`
     throw new NotFoundError(`there is no definition ${JSON.stringify(request.definition.slice(0, 80))}; ${remedy}`)
   }
-  if (Buffer.byteLength(JSON.stringify(request.input)) > MAX_INPUT_BYTES) throw new ValidationError('the input of a run is at most 256 kB of JSON')
+  if (Buffer.byteLength(JSON.stringify(request.input)) > MAX_INPUT_BYTES)
+    throw new ValidationError('the input of a run is at most 256 kB of JSON')
   const body = stored.body as Omit<AgentDefinition, 'slug'>
   checkInput(request, body)
   const snapshot = await freeze(deps, request, body)
@@ -113,11 +137,16 @@ async function start(deps: ManagerDependencies, request: StartRun): Promise<RunR
 function checkInput(request: StartRun, body: Omit<AgentDefinition, 'slug'>): void {
   if (body.inputSchema === undefined) return
   const checked = compileSchema(body.inputSchema).validate(request.input)
-  if (checked.kind === 'invalid') throw new ValidationError(`the input does not fit what ${request.definition} takes: ${checked.message}`)
+  if (checked.kind === 'invalid')
+    throw new ValidationError(`the input does not fit what ${request.definition} takes: ${checked.message}`)
 }
 
 /** Freezes what the run is shown: contracts as they are now, and an authority that is the grant of this moment. */
-async function freeze(deps: ManagerDependencies, request: StartRun, body: Omit<AgentDefinition, 'slug'>): Promise<RunSnapshot> {
+async function freeze(
+  deps: ManagerDependencies,
+  request: StartRun,
+  body: Omit<AgentDefinition, 'slug'>,
+): Promise<RunSnapshot> {
   const contracts = deps.registry.resolve(body.tools)
   const granted = await deps.catalogue.granted(request.organizationId, request.definition)
   const principal: Principal = {
@@ -130,7 +159,9 @@ async function freeze(deps: ManagerDependencies, request: StartRun, body: Omit<A
   const ceilings = lowered({ ...DEFAULT_CEILINGS, ...body.ceilings }, request.ceilings ?? {})
   const model = body.model ?? deps.defaultModel
   if (ceilings.maxCostCents !== null && !deps.prices.knows(model)) {
-    throw new ValidationError(`a cost ceiling needs a price for ${model}; add it to the price table or drop maxCostCents`)
+    throw new ValidationError(
+      `a cost ceiling needs a price for ${model}; add it to the price table or drop maxCostCents`,
+    )
   }
   return {
     contracts: Object.fromEntries(contracts.map((contract) => [contract.name, contract])),
@@ -148,7 +179,8 @@ function lowered(base: RunCeilings, wanted: Partial<RunCeilings>): RunCeilings {
     const value = wanted[key]
     if (value === undefined || value === null) continue
     if (!Number.isFinite(value) || value < 0) throw new ValidationError(`${key} is a number of at least 0`)
-    if (limit !== null && value > limit) throw new ValidationError(`${key} of this run is at most ${limit}, as its definition says`)
+    if (limit !== null && value > limit)
+      throw new ValidationError(`${key} of this run is at most ${limit}, as its definition says`)
   }
   const given = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== undefined && value !== null))
   return { ...base, ...given }

@@ -12,7 +12,12 @@ export function endingOf(outcome: FinalOutcome): RunEnding {
     case 'cancelled':
       return { status: 'cancelled', reason: 'cancelled', message: outcome.reason, output: null }
     case 'partial':
-      return { status: 'partial', reason: outcome.reason, message: 'the run stopped with the work it had done', output: null }
+      return {
+        status: 'partial',
+        reason: outcome.reason,
+        message: 'the run stopped with the work it had done',
+        output: null,
+      }
     case 'limit_reached':
       return { status: 'partial', reason: outcome.reason, message: 'the run reached a ceiling', output: null }
     case 'failed':

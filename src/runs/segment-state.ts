@@ -49,7 +49,11 @@ export class SegmentState {
       authorizedBy: segment.approvals,
       use: () => this.#use(),
       cancelRequested: () => deps.store.cancelRequested(segment),
-      inTurn: (work) => deps.ambient.enter({ organizationId: run.organizationId, runId: run.id, rootRunId: run.rootRunId, spanId: this.#turn.id }, work),
+      inTurn: (work) =>
+        deps.ambient.enter(
+          { organizationId: run.organizationId, runId: run.id, rootRunId: run.rootRunId, spanId: this.#turn.id },
+          work,
+        ),
       turnStarted: () => {
         this.#turn = { id: deps.newId(), startedAt: deps.now() }
       },
@@ -77,7 +81,10 @@ export class SegmentState {
       toolCalls: this.#toolCalls,
     })
     this.#turns += 1
-    this.#spentCents = run.snapshot.ceilings.maxCostCents === null ? 0 : await this.#deps.store.spentCents(run.organizationId, run.rootRunId)
+    this.#spentCents =
+      run.snapshot.ceilings.maxCostCents === null
+        ? 0
+        : await this.#deps.store.spentCents(run.organizationId, run.rootRunId)
     this.#deps.onChange(run.organizationId, run.id)
   }
 

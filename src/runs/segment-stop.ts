@@ -27,13 +27,19 @@ export function stopOfResult(result: ToolResult): SegmentStop | null {
     case 'budget_exhausted':
       return { kind: 'ceiling', reason: 'budget_exhausted' }
     case 'fault':
-      return { kind: 'failed', code: result.error?.code ?? 'internal_error', message: result.error?.message ?? '', error: null }
+      return {
+        kind: 'failed',
+        code: result.error?.code ?? 'internal_error',
+        message: result.error?.message ?? '',
+        error: null,
+      }
   }
 }
 
 /** What a segment does about an exception of a read. A framework would hand each of these to the model as a text. */
 export function stopOfError(error: unknown): SegmentStop {
   if (error instanceof CancelRequested) return { kind: 'cancelled', reason: error.reason }
-  if (error instanceof ReadHeld) return { kind: 'failed', code: 'read_tool_needs_approval', message: error.message, error: null }
+  if (error instanceof ReadHeld)
+    return { kind: 'failed', code: 'read_tool_needs_approval', message: error.message, error: null }
   return { kind: 'failed', code: 'internal_error', message: 'a platform fault ended the segment', error }
 }

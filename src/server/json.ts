@@ -67,7 +67,7 @@ export function runJson(
   }
 }
 
-export function spanJson(span: SpanNode): SpanJson {
+export function spanJson(span: SpanNode, approval: Approval | null): SpanJson {
   return {
     id: span.id,
     runId: span.runId,
@@ -82,7 +82,12 @@ export function spanJson(span: SpanNode): SpanJson {
     input: span.input,
     output: span.output,
     decision: span.decision === null ? null : { ...span.decision },
+    approval: approval === null ? null : answerJson(approval),
   }
+}
+
+function answerJson({ id, state, decidedAt, decidedBy, note }: Approval): SpanJson['approval'] {
+  return { id, state, decidedAt: instant(decidedAt), decidedBy, note }
 }
 
 function instant(date: Date | null): string | null {

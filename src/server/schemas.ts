@@ -127,6 +127,16 @@ export const SpanSchema = z
         approvalId: z.string().nullable(),
       })
       .nullable(),
+    approval: z
+      .object({
+        id: Id,
+        state: ApprovalState,
+        decidedAt: Instant.nullable(),
+        decidedBy: ActorSchema.nullable(),
+        note: z.string().nullable(),
+      })
+      .nullable()
+      .openapi({ description: 'The question a held call was filed as, and what became of it' }),
   })
   .openapi('Span')
 

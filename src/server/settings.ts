@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { closest } from '../policy/suggest.ts'
+import { didYouMean } from '../policy/suggest.ts'
 
 /** Everything the platform takes from its environment, checked once. */
 export interface Settings {
@@ -148,8 +148,7 @@ function unknownVariables(environment: Environment): string[] {
   const known = [...Object.keys(VARIABLES), ...OTHERS]
   return Object.keys(environment)
     .filter((name) => name.startsWith('BAILIFF_') && !known.includes(name))
-    .flatMap((name) => {
-      const meant = closest(name, known)
-      return meant === null ? [] : [`${name} is not a setting and changes nothing; did you mean ${meant}?`]
-    })
+    .map((name) => ({ name, suggestion: didYouMean(name, known) }))
+    .filter(({ suggestion }) => suggestion !== '')
+    .map(({ name, suggestion }) => `${name} is not a setting and changes nothing${suggestion}`)
 }

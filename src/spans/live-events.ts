@@ -1,9 +1,9 @@
 /** Tells live views of this process that something about a run changed. A view in another process polls. */
 export interface LiveEvents {
-  changed(organizationId: string, runId: string): void
-  text(runId: string, delta: string): void
+  readonly changed: (organizationId: string, runId: string) => void
+  readonly text: (runId: string, delta: string) => void
   /** Answers how to stop listening. */
-  subscribe(runId: string, listener: (event: LiveEvent) => void): () => void
+  readonly subscribe: (runId: string, listener: (event: LiveEvent) => void) => () => void
 }
 
 export type LiveEvent = { readonly kind: 'changed' } | { readonly kind: 'text'; readonly delta: string }

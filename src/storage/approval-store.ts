@@ -1,5 +1,13 @@
 import { sql, type Selectable } from 'kysely'
-import type { AnswerWrite, Approval, ApprovalFilter, ApprovalStore, ClaimAnswer, Decided, LockedApproval } from '../approvals/approval-store.ts'
+import type {
+  AnswerWrite,
+  Approval,
+  ApprovalFilter,
+  ApprovalStore,
+  ClaimAnswer,
+  Decided,
+  LockedApproval,
+} from '../approvals/approval-store.ts'
 import type { Page } from '../runs/run-store.ts'
 import type { Actor, Principal } from '../tools/invocation.ts'
 import type { JsonObject } from '../tools/json.ts'
@@ -101,7 +109,11 @@ class SqlApprovalStore implements ApprovalStore {
     return pageOf((await query.execute()).map(approvalOf), filter.limit)
   }
 
-  async answer<T>(organizationId: string, id: string, decide: (locked: LockedApproval) => AnswerWrite<T>): Promise<T | null> {
+  async answer<T>(
+    organizationId: string,
+    id: string,
+    decide: (locked: LockedApproval) => AnswerWrite<T>,
+  ): Promise<T | null> {
     return this.#database.transaction(async (tx) => {
       const { rows } = await tx.query<LockedRow>(LOCK, [organizationId, id])
       const row = rows[0]
@@ -127,7 +139,10 @@ class SqlApprovalStore implements ApprovalStore {
         .execute()
       for (const row of rows) {
         const claim = row.kind === 'outcome' ? claimAnswer : null
-        await close(tx, approvalOf(row), { decided: { state: 'expired', by: null, note: null, claim }, key: row.idempotency_key })
+        await close(tx, approvalOf(row), {
+          decided: { state: 'expired', by: null, note: null, claim },
+          key: row.idempotency_key,
+        })
       }
       return rows.map((row) => row.run_id)
     })
@@ -135,12 +150,17 @@ class SqlApprovalStore implements ApprovalStore {
 }
 
 /** Writes an answer, what it means for the claim, and the wake-up of the run, in the caller's transaction. */
-async function close(tx: Queryable, approval: Approval, closing: { readonly decided: Decided; readonly key: string }): Promise<void> {
+async function close(
+  tx: Queryable,
+  approval: Approval,
+  closing: { readonly decided: Decided; readonly key: string },
+): Promise<void> {
   const { decided, key } = closing
   const by = decided.by === null ? null : JSON.stringify(decided.by)
   await tx.query(DECIDE, [approval.organizationId, approval.id, decided.state, by, decided.note])
   const claim = [approval.organizationId, `tool.${approval.tool}`, key]
-  if (decided.claim?.kind === 'complete') await tx.query(COMPLETE_CLAIM, [...claim, JSON.stringify(decided.claim.result)])
+  if (decided.claim?.kind === 'complete')
+    await tx.query(COMPLETE_CLAIM, [...claim, JSON.stringify(decided.claim.result)])
   if (decided.claim?.kind === 'reclaim') await tx.query(RECLAIM, claim)
   await tx.query(WAKE, [approval.runId])
 }

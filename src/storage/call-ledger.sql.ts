@@ -5,7 +5,8 @@ import type { Statement } from './database.ts'
  * apply to a generic plan. Parameters: $1–$11 are the span, the decision follows where there is one.
  */
 
-const SPAN_COLUMNS = 'id, organization_id, run_id, root_run_id, parent_id, kind, name, status, code, started_at, attributes'
+const SPAN_COLUMNS =
+  'id, organization_id, run_id, root_run_id, parent_id, kind, name, status, code, started_at, attributes'
 const SPAN_VALUES = `$1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::uuid, 'tool', $6::text, $7::text, $8::text, $9::timestamptz, $10::jsonb`
 
 const DECISION_COLUMNS =

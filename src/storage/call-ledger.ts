@@ -146,11 +146,25 @@ class SqlCallLedger implements CallLedger {
   }
 
   async close(call: SpanSubject | AdmittedCall, ending: CallEnding): Promise<CloseOutcome> {
-    const span = spanValues(call, { status: ending.status, code: ending.code, attributes: endingAttributes(call, ending) })
-    const output = ending.result === null ? null : JSON.stringify({ ok: ending.result.ok, data: ending.result.data, error: ending.result.error, meta: ending.result.meta })
+    const span = spanValues(call, {
+      status: ending.status,
+      code: ending.code,
+      attributes: endingAttributes(call, ending),
+    })
+    const output =
+      ending.result === null
+        ? null
+        : JSON.stringify({
+            ok: ending.result.ok,
+            data: ending.result.data,
+            error: ending.result.error,
+            meta: ending.result.meta,
+          })
     if (ending.claim !== null && 'spec' in call) return this.#closeClaimed(call, { ending, span, output })
-    const decision = ending.decision === null ? NO_DECISION : decisionValues(call, ending.decision, this.#options.newId())
-    if ('spec' in call && call.key === null && ending.status === 'ok') this.#enqueue(call, [...span, output, ...decision])
+    const decision =
+      ending.decision === null ? NO_DECISION : decisionValues(call, ending.decision, this.#options.newId())
+    if ('spec' in call && call.key === null && ending.status === 'ok')
+      this.#enqueue(call, [...span, output, ...decision])
     else {
       await this.#database.query(CLOSE, [...span, output, ...decision])
       this.#told(call)
@@ -158,10 +172,20 @@ class SqlCallLedger implements CallLedger {
     return 'owned'
   }
 
-  async #closeClaimed(call: AdmittedCall, closing: { ending: CallEnding; span: readonly SqlValue[]; output: string | null }): Promise<CloseOutcome> {
+  async #closeClaimed(
+    call: AdmittedCall,
+    closing: { ending: CallEnding; span: readonly SqlValue[]; output: string | null },
+  ): Promise<CloseOutcome> {
     const { ending, span, output } = closing
     const response = ending.claim === 'complete' ? JSON.stringify(ending.result) : null
-    const { rows } = await this.#database.query<{ owned: boolean }>(CLOSE_CLAIMED, [...span, output, scopeOf(call), call.key, ending.claim, response])
+    const { rows } = await this.#database.query<{ owned: boolean }>(CLOSE_CLAIMED, [
+      ...span,
+      output,
+      scopeOf(call),
+      call.key,
+      ending.claim,
+      response,
+    ])
     this.#told(call)
     return rows[0]?.owned === true ? 'owned' : 'stale'
   }
@@ -238,7 +262,10 @@ function scopeOf(call: AdmittedCall): string {
 }
 
 /** $1 … $12 of every statement that writes a span. */
-function spanValues(call: SpanSubject, closing: { status: string; code: string | null; attributes: Record<string, JsonValue> }): SqlValue[] {
+function spanValues(
+  call: SpanSubject,
+  closing: { status: string; code: string | null; attributes: Record<string, JsonValue> },
+): SqlValue[] {
   const { organizationId, runId } = call.invocation
   return [
     call.span.id,
@@ -283,12 +310,27 @@ function endingAttributes(call: SpanSubject | AdmittedCall, ending: CallEnding):
 }
 
 function journalOf(row: JournalColumns): JournalRow | null {
-  if (row.status === null || row.request_hash === null || row.attempt === null || row.lease_until === null || row.claimed_at === null) return null
-  return { status: row.status, requestHash: row.request_hash, attempt: row.attempt, leaseUntil: row.lease_until, claimedAt: row.claimed_at }
+  if (
+    row.status === null ||
+    row.request_hash === null ||
+    row.attempt === null ||
+    row.lease_until === null ||
+    row.claimed_at === null
+  )
+    return null
+  return {
+    status: row.status,
+    requestHash: row.request_hash,
+    attempt: row.attempt,
+    leaseUntil: row.lease_until,
+    claimedAt: row.claimed_at,
+  }
 }
 
 function responseOf(row: JournalColumns): StoredResponse | null {
-  return row.response === null || row.completed_at === null ? null : { result: row.response, completedAt: row.completed_at }
+  return row.response === null || row.completed_at === null
+    ? null
+    : { result: row.response, completedAt: row.completed_at }
 }
 
 function approvalOf(row: OpenRow, call: AdmittedCall): CallState['approval'] {
@@ -311,14 +353,23 @@ function fileOutcome(row: FileRow | undefined, approvalId: string): FileOutcome 
   if (row.refused) return { kind: 'rejected', note: row.refusal_note }
   if (row.filed !== null) return { kind: 'filed', approvalId, expiresAt: row.filed }
   if (row.pending_id === null || row.pending_expires_at === null) return null
-  return { kind: 'pending', approvalId: row.pending_id, expiresAt: row.pending_expires_at, sameCall: row.pending_same === true }
+  return {
+    kind: 'pending',
+    approvalId: row.pending_id,
+    expiresAt: row.pending_expires_at,
+    sameCall: row.pending_same === true,
+  }
 }
 
 function claimOutcome(row: ClaimRow | undefined, call: AdmittedCall): ClaimOutcome | null {
   if (row === undefined) throw new Error(`organization ${call.invocation.organizationId} does not exist`)
   if (row.won !== null) return { kind: 'claimed', attempt: row.won }
   const journal = journalOf(row)
-  const reading = readClaim(journal, { argsHash: call.argsHash, now: row.now, onUnknown: call.spec.onUnknown }, row.unmoved)
+  const reading = readClaim(
+    journal,
+    { argsHash: call.argsHash, now: row.now, onUnknown: call.spec.onUnknown },
+    row.unmoved,
+  )
   switch (reading) {
     case 'claimed':
       return null

@@ -11,7 +11,12 @@ export interface StoredDefinition {
 
 export interface DefinitionStore {
   /** A body that is already the newest version is not published again. */
-  publish(definition: { readonly id: string; readonly organizationId: string; readonly slug: string; readonly body: object }): Promise<StoredDefinition>
+  publish(definition: {
+    readonly id: string
+    readonly organizationId: string
+    readonly slug: string
+    readonly body: object
+  }): Promise<StoredDefinition>
   latest(organizationId: string, slug: string): Promise<StoredDefinition | null>
   list(organizationId: string): Promise<readonly StoredDefinition[]>
 }
@@ -31,12 +36,24 @@ export function definitionStore(database: Database): DefinitionStore {
       const text = JSON.stringify(body)
       const hash = Buffer.from(sha256Hex(text), 'hex')
       return database.transaction(async (tx) => {
-        await tx.kysely.selectFrom('agent.organizations').select('id').where('id', '=', organizationId).forUpdate().executeTakeFirstOrThrow()
+        await tx.kysely
+          .selectFrom('agent.organizations')
+          .select('id')
+          .where('id', '=', organizationId)
+          .forUpdate()
+          .executeTakeFirstOrThrow()
         const newest = await latest(tx, organizationId, slug)
         if (newest !== undefined && Buffer.from(newest.body_hash).equals(hash)) return definitionOf(newest)
         const row = await tx.kysely
           .insertInto('agent.definitions')
-          .values({ id, organization_id: organizationId, slug, version: (newest?.version ?? 0) + 1, body: text, body_hash: hash })
+          .values({
+            id,
+            organization_id: organizationId,
+            slug,
+            version: (newest?.version ?? 0) + 1,
+            body: text,
+            body_hash: hash,
+          })
           .returningAll()
           .executeTakeFirstOrThrow()
         return definitionOf(row)
@@ -60,6 +77,18 @@ export function definitionStore(database: Database): DefinitionStore {
   }
 }
 
-function definitionOf(row: { id: string; organization_id: string; slug: string; version: number; body: unknown }): StoredDefinition {
-  return { id: row.id, organizationId: row.organization_id, slug: row.slug, version: row.version, body: row.body as object }
+function definitionOf(row: {
+  id: string
+  organization_id: string
+  slug: string
+  version: number
+  body: unknown
+}): StoredDefinition {
+  return {
+    id: row.id,
+    organizationId: row.organization_id,
+    slug: row.slug,
+    version: row.version,
+    body: row.body as object,
+  }
 }

@@ -42,7 +42,12 @@ export function grantStore(database: Queryable): GrantStore {
         .onConflict((conflict) =>
           conflict
             .columns(['organization_id', 'definition', 'tool'])
-            .doUpdateSet({ revoked_at: null, revoked_by: null, granted_by: JSON.stringify(command.by), granted_at: sql<Date>`clock_timestamp()` }),
+            .doUpdateSet({
+              revoked_at: null,
+              revoked_by: null,
+              granted_by: JSON.stringify(command.by),
+              granted_at: sql<Date>`clock_timestamp()`,
+            }),
         )
         .execute()
     },
@@ -71,7 +76,13 @@ export function grantStore(database: Queryable): GrantStore {
       let query = database.kysely.selectFrom('agent.grants').selectAll().where('organization_id', '=', organizationId)
       if (definition !== undefined) query = query.where('definition', '=', definition)
       const rows = await query.orderBy('definition').orderBy('tool').execute()
-      return rows.map((row) => ({ id: row.id, definition: row.definition, tool: row.tool, grantedAt: row.granted_at, revokedAt: row.revoked_at }))
+      return rows.map((row) => ({
+        id: row.id,
+        definition: row.definition,
+        tool: row.tool,
+        grantedAt: row.granted_at,
+        revokedAt: row.revoked_at,
+      }))
     },
   }
 }

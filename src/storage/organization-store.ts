@@ -19,11 +19,20 @@ export interface Organization {
   readonly rulesVersion: number
 }
 
-export const DEFAULT_SETTINGS: OrganizationSettings = { selfApproval: false, approvalTtlS: 72 * 3600, policyDefaults: SAFE_DEFAULTS }
+export const DEFAULT_SETTINGS: OrganizationSettings = {
+  selfApproval: false,
+  approvalTtlS: 72 * 3600,
+  policyDefaults: SAFE_DEFAULTS,
+}
 
 export interface OrganizationStore {
   /** Creates it unless the slug exists, and answers what is stored. */
-  ensure(organization: { readonly id: string; readonly slug: string; readonly name: string; readonly settings?: Partial<OrganizationSettings> }): Promise<Organization>
+  ensure(organization: {
+    readonly id: string
+    readonly slug: string
+    readonly name: string
+    readonly settings?: Partial<OrganizationSettings>
+  }): Promise<Organization>
   get(id: string): Promise<Organization | null>
   bySlug(slug: string): Promise<Organization | null>
   /** Moves the rules version: a claim decided under the old settings answers `moved`. */
@@ -32,7 +41,11 @@ export interface OrganizationStore {
 
 export function organizationStore(database: Queryable): OrganizationStore {
   const one = async (column: 'id' | 'slug', value: string): Promise<Organization | null> => {
-    const row = await database.kysely.selectFrom('agent.organizations').selectAll().where(column, '=', value).executeTakeFirst()
+    const row = await database.kysely
+      .selectFrom('agent.organizations')
+      .selectAll()
+      .where(column, '=', value)
+      .executeTakeFirst()
     return row === undefined ? null : organizationOf(row)
   }
   return {
@@ -41,7 +54,12 @@ export function organizationStore(database: Queryable): OrganizationStore {
     async ensure(organization) {
       await database.kysely
         .insertInto('agent.organizations')
-        .values({ id: organization.id, slug: organization.slug, name: organization.name, settings: JSON.stringify(organization.settings ?? {}) })
+        .values({
+          id: organization.id,
+          slug: organization.slug,
+          name: organization.name,
+          settings: JSON.stringify(organization.settings ?? {}),
+        })
         .onConflict((conflict) => conflict.column('slug').doNothing())
         .execute()
       const stored = await one('slug', organization.slug)
@@ -51,7 +69,10 @@ export function organizationStore(database: Queryable): OrganizationStore {
     async configure(id, settings) {
       const row = await database.kysely
         .updateTable('agent.organizations')
-        .set({ settings: sql<string>`settings || ${JSON.stringify(settings)}::jsonb`, rules_version: sql<number>`rules_version + 1` })
+        .set({
+          settings: sql<string>`settings || ${JSON.stringify(settings)}::jsonb`,
+          rules_version: sql<number>`rules_version + 1`,
+        })
         .where('id', '=', id)
         .returningAll()
         .executeTakeFirstOrThrow()
@@ -60,7 +81,13 @@ export function organizationStore(database: Queryable): OrganizationStore {
   }
 }
 
-function organizationOf(row: { id: string; slug: string; name: string; settings: unknown; rules_version: number }): Organization {
+function organizationOf(row: {
+  id: string
+  slug: string
+  name: string
+  settings: unknown
+  rules_version: number
+}): Organization {
   const stored = row.settings as Partial<OrganizationSettings>
   const settings = { ...DEFAULT_SETTINGS, ...stored, policyDefaults: { ...SAFE_DEFAULTS, ...stored.policyDefaults } }
   return { id: row.id, slug: row.slug, name: row.name, settings, rulesVersion: row.rules_version }

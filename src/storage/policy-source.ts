@@ -17,7 +17,10 @@ const READ = statement(
 export function policySource(database: Queryable): PolicySource {
   return {
     async read(organizationId) {
-      const { rows } = await database.query<{ rules_version: number; settings: PolicySettings; rules: StoredRule[] }>(READ, [organizationId])
+      const { rows } = await database.query<{ rules_version: number; settings: PolicySettings; rules: StoredRule[] }>(
+        READ,
+        [organizationId],
+      )
       const row = rows[0]
       if (row === undefined) throw new Error(`organization ${organizationId} does not exist`)
       return { version: row.rules_version, rules: row.rules, settings: row.settings }

@@ -40,7 +40,12 @@ export function ruleStore(database: Database): RuleStore {
     },
     async sync({ organizationId, by, rules }) {
       await database.transaction(async (tx) => {
-        await tx.kysely.selectFrom('agent.organizations').select('id').where('id', '=', organizationId).forUpdate().executeTakeFirstOrThrow()
+        await tx.kysely
+          .selectFrom('agent.organizations')
+          .select('id')
+          .where('id', '=', organizationId)
+          .forUpdate()
+          .executeTakeFirstOrThrow()
         const rows = await tx.kysely
           .selectFrom('agent.policy_rules')
           .selectAll()

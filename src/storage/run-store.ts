@@ -33,12 +33,16 @@ const BEAT = statement(
    RETURNING run_id`,
 )
 
+/*
+ * A racer that waited for the row sees its new version but the heartbeats of its own older snapshot, so the time at which
+ * the row was taken is compared too: without it, the loser of a race finds no heartbeat and takes a live run over.
+ */
 const BEGIN = statement(
   'run_begin',
-  `UPDATE agent.runs r SET status = 'running', segment_id = $2::uuid, wake_at = NULL, started_at = coalesce(r.started_at, clock_timestamp())
+  `UPDATE agent.runs r SET status = 'running', segment_id = $2::uuid, begun_at = clock_timestamp(), wake_at = NULL, started_at = coalesce(r.started_at, clock_timestamp())
    WHERE r.id = $1::uuid AND (
      r.status IN ('queued', 'parked')
-     OR (r.status = 'running' AND NOT EXISTS (
+     OR (r.status = 'running' AND r.begun_at <= clock_timestamp() - make_interval(secs => $3::float8) AND NOT EXISTS (
        SELECT FROM agent.run_heartbeats h WHERE h.run_id = r.id AND h.segment_id = r.segment_id
          AND h.beat_at > clock_timestamp() - make_interval(secs => $3::float8))))
    RETURNING r.*`,
@@ -48,7 +52,7 @@ const DUE = statement(
   'run_due',
   `SELECT r.id FROM agent.runs r
    WHERE r.source <> 'library' AND ((r.status IN ('queued', 'parked') AND (r.wake_at IS NULL OR r.wake_at <= clock_timestamp()) AND (r.status = 'queued' OR r.wake_at IS NOT NULL))
-      OR (r.status = 'running' AND NOT EXISTS (
+      OR (r.status = 'running' AND r.begun_at <= clock_timestamp() - make_interval(secs => $1::float8) AND NOT EXISTS (
         SELECT FROM agent.run_heartbeats h WHERE h.run_id = r.id AND h.segment_id = r.segment_id
           AND h.beat_at > clock_timestamp() - make_interval(secs => $1::float8))))
    ORDER BY r.created_at LIMIT $2::integer`,
@@ -95,7 +99,10 @@ class SqlRunStore implements RunStore {
         })
         .returningAll()
         .executeTakeFirstOrThrow()
-      await tx.kysely.insertInto('agent.run_control').values({ run_id: run.id, organization_id: run.organizationId }).execute()
+      await tx.kysely
+        .insertInto('agent.run_control')
+        .values({ run_id: run.id, organization_id: run.organizationId })
+        .execute()
       await tx.kysely
         .insertInto('agent.spans')
         .values({
@@ -231,13 +238,19 @@ class SqlRunStore implements RunStore {
   }
 
   async release(segment: Segment): Promise<number> {
-    const { rows } = await this.#database.query<{ failures: number }>(RELEASE, [segment.run.id, segment.id, RETRY_CAP_S])
+    const { rows } = await this.#database.query<{ failures: number }>(RELEASE, [
+      segment.run.id,
+      segment.id,
+      RETRY_CAP_S,
+    ])
     if (rows[0] === undefined) throw new SegmentLost(segment.run.id)
     return rows[0].failures
   }
 
   async end(segment: Segment, ending: RunEnding): Promise<void> {
-    const ended = await this.#database.transaction((tx) => endRun(tx, { runId: segment.run.id, segmentId: segment.id }, ending))
+    const ended = await this.#database.transaction((tx) =>
+      endRun(tx, { runId: segment.run.id, segmentId: segment.id }, ending),
+    )
     if (!ended) throw new SegmentLost(segment.run.id)
   }
 
@@ -257,7 +270,11 @@ class SqlRunStore implements RunStore {
       if (woken.numUpdatedRows === 0n) return { accepted: false, inFlight: 0 }
       await tx.kysely
         .updateTable('agent.run_control')
-        .set({ cancel_requested_at: sql<Date>`clock_timestamp()`, cancel_reason: command.reason, cancelled_by: JSON.stringify(command.by) })
+        .set({
+          cancel_requested_at: sql<Date>`clock_timestamp()`,
+          cancel_reason: command.reason,
+          cancelled_by: JSON.stringify(command.by),
+        })
         .where('run_id', '=', command.runId)
         .where('cancel_requested_at', 'is', null)
         .execute()
@@ -300,7 +317,11 @@ async function notBegun(tx: Queryable, runId: string): Promise<BeginOutcome> {
 }
 
 /** Applies an update only while the segment owns the run. */
-async function own(db: Queryable, segment: Segment, change: { turns?: RawBuilder<number>; tool_calls?: number; failures?: number }): Promise<void> {
+async function own(
+  db: Queryable,
+  segment: Segment,
+  change: { turns?: RawBuilder<number>; tool_calls?: number; failures?: number },
+): Promise<void> {
   const updated = await db.kysely
     .updateTable('agent.runs')
     .set({ segment_id: segment.id, ...change })
@@ -327,10 +348,17 @@ async function saveSession(tx: Queryable, segment: Segment, saved: SavedRunSessi
 }
 
 async function readSession(tx: Queryable, runId: string): Promise<SavedRunSession | null> {
-  const row = await tx.kysely.selectFrom('agent.run_sessions').selectAll().where('run_id', '=', runId).executeTakeFirst()
+  const row = await tx.kysely
+    .selectFrom('agent.run_sessions')
+    .selectAll()
+    .where('run_id', '=', runId)
+    .executeTakeFirst()
   if (row === undefined) return null
   const stored = row.state as unknown as { session: SessionState['state']; pause: Pause | null }
-  return { session: { framework: row.framework, version: row.state_version, state: stored.session }, pause: stored.pause }
+  return {
+    session: { framework: row.framework, version: row.state_version, state: stored.session },
+    pause: stored.pause,
+  }
 }
 
 async function approvalsOf(tx: Queryable, runId: string, pauseId: string): Promise<readonly string[]> {
@@ -343,7 +371,11 @@ async function approvalsOf(tx: Queryable, runId: string, pauseId: string): Promi
   return rows.map((row) => row.id)
 }
 
-async function endRun(tx: Queryable, owner: { runId: string; segmentId: string | null }, ending: RunEnding): Promise<boolean> {
+async function endRun(
+  tx: Queryable,
+  owner: { runId: string; segmentId: string | null },
+  ending: RunEnding,
+): Promise<boolean> {
   let update = tx.kysely
     .updateTable('agent.runs')
     .set({

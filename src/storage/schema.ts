@@ -164,6 +164,7 @@ interface RunsTable {
   wake_counter: Generated<number>
   failures: Generated<number>
   segment_id: string | null
+  begun_at: NullableInstant
   deadline: Instant
   wake_at: NullableInstant
   created_at: StampedInstant

@@ -7,7 +7,9 @@ export function spanStore(database: Queryable): SpanStore {
     async tree(organizationId, runId) {
       const rows = await database.kysely
         .selectFrom('agent.spans as s')
-        .leftJoin('agent.span_payloads as p', (join) => join.onRef('p.span_id', '=', 's.id').on('p.organization_id', '=', organizationId))
+        .leftJoin('agent.span_payloads as p', (join) =>
+          join.onRef('p.span_id', '=', 's.id').on('p.organization_id', '=', organizationId),
+        )
         .selectAll('s')
         .select(['p.input', 'p.output'])
         .where('s.organization_id', '=', organizationId)
@@ -16,28 +18,30 @@ export function spanStore(database: Queryable): SpanStore {
         .orderBy('s.id')
         .execute()
       const decisions = await decisionsOf(database, organizationId, runId)
-      return rows.map(
-        (row): SpanNode => ({
-          id: row.id,
-          runId: row.run_id,
-          parentId: row.parent_id,
-          kind: row.kind,
-          name: row.name,
-          status: row.status,
-          code: row.code,
-          startedAt: row.started_at,
-          endedAt: row.ended_at,
-          attributes: row.attributes as JsonObject,
-          input: row.input,
-          output: row.output,
-          decision: decisions.get(row.id) ?? null,
-        }),
-      )
+      return rows.map((row): SpanNode => ({
+        id: row.id,
+        runId: row.run_id,
+        parentId: row.parent_id,
+        kind: row.kind,
+        name: row.name,
+        status: row.status,
+        code: row.code,
+        startedAt: row.started_at,
+        endedAt: row.ended_at,
+        attributes: row.attributes as JsonObject,
+        input: row.input,
+        output: row.output,
+        decision: decisions.get(row.id) ?? null,
+      }))
     },
   }
 }
 
-async function decisionsOf(database: Queryable, organizationId: string, runId: string): Promise<ReadonlyMap<string, SpanDecision>> {
+async function decisionsOf(
+  database: Queryable,
+  organizationId: string,
+  runId: string,
+): Promise<ReadonlyMap<string, SpanDecision>> {
   const rows = await database.kysely
     .selectFrom('agent.policy_decisions')
     .selectAll()

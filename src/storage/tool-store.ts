@@ -11,7 +11,10 @@ const VERSION = statement(
    ON CONFLICT DO NOTHING`,
 )
 
-const READ_VERSION = statement('tool_read_version', `SELECT version FROM agent.tools WHERE name = $1::text AND schema_hash = decode($2, 'hex')`)
+const READ_VERSION = statement(
+  'tool_read_version',
+  `SELECT version FROM agent.tools WHERE name = $1::text AND schema_hash = decode($2, 'hex')`,
+)
 
 /** Two deployments that insert different hashes for one name in the same instant collide on the number; the loser asks again. */
 const ROUNDS = 20
@@ -19,7 +22,12 @@ const ROUNDS = 20
 export interface ToolStore {
   versionOf(name: string, schemaHash: string, spec: object): Promise<number>
   disabled(organizationId: string): Promise<ReadonlySet<string>>
-  setEnabled(change: { readonly organizationId: string; readonly tool: string; readonly enabled: boolean; readonly by: Actor }): Promise<void>
+  setEnabled(change: {
+    readonly organizationId: string
+    readonly tool: string
+    readonly enabled: boolean
+    readonly by: Actor
+  }): Promise<void>
 }
 
 export function toolStore(database: Queryable): ToolStore {

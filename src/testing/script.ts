@@ -34,7 +34,7 @@ export interface ScriptedConversation {
   /** Model-facing names on offer. */
   readonly tools: readonly string[]
   /** The calls of one tool since that message, by either of its names. */
-  callsOf(tool: string): readonly PastCall[]
+  readonly callsOf: (tool: string) => readonly PastCall[]
 }
 
 export interface PastTurn {

@@ -30,7 +30,13 @@ export interface TestCall<Name extends string> {
 
 /** What policy would do with a call. `invalid_input` never reaches policy. */
 export type TestDecision =
-  | { readonly decision: Effect | 'fault'; readonly rule: string | null; readonly message: string | null; readonly argumentsHash: string; readonly shadow: Stage2Outcome['shadow'] }
+  | {
+      readonly decision: Effect | 'fault'
+      readonly rule: string | null
+      readonly message: string | null
+      readonly argumentsHash: string
+      readonly shadow: Stage2Outcome['shadow']
+    }
   | { readonly decision: 'invalid_input'; readonly message: string }
 
 export interface TestBailiff<Name extends string> {
@@ -57,7 +63,8 @@ export function testBailiff<const Declarations extends readonly ToolDeclaration[
       const hash = argumentsHash(parsed.args)
       const invocation = invocationFor(call, [...registry.names()])
       const authority = checkAuthority(call.tool, invocation.principal.scopes, true)
-      if (authority !== 'held') return { decision: 'deny', rule: null, message: authority, argumentsHash: hash, shadow: [] }
+      if (authority !== 'held')
+        return { decision: 'deny', rule: null, message: authority, argumentsHash: hash, shadow: [] }
       const outcome = decidePolicy({
         rules,
         call: { tool: call.tool, args: parsed.args, invocation },
@@ -65,7 +72,13 @@ export function testBailiff<const Declarations extends readonly ToolDeclaration[
         defaults: { ...SAFE_DEFAULTS, ...options.defaults },
         sideEffects: spec.sideEffects,
       })
-      return { decision: outcome.effect, rule: outcome.ruleName, message: outcome.message, argumentsHash: hash, shadow: outcome.shadow }
+      return {
+        decision: outcome.effect,
+        rule: outcome.ruleName,
+        message: outcome.message,
+        argumentsHash: hash,
+        shadow: outcome.shadow,
+      }
     },
   }
 }
@@ -77,7 +90,9 @@ async function prepare(options: TestBailiffOptions<readonly ToolDeclaration[]>, 
     const draft = { ...rule, when: rule.when ?? null, mode: rule.mode ?? 'enforce', ttlS: rule.ttlS ?? null } as const
     const validation = validateRule(draft, catalogue)
     if (validation.kind === 'valid') return { ...validation.rule, id: String(index) }
-    throw new ValidationError(validation.problems.map((problem) => `${rule.name}, ${problem.field}: ${problem.message}`).join('\n'))
+    throw new ValidationError(
+      validation.problems.map((problem) => `${rule.name}, ${problem.field}: ${problem.message}`).join('\n'),
+    )
   })
   return { registry, rules: compileRules(stored, catalogue, 1) }
 }

@@ -24,13 +24,17 @@ export async function admitCall(ports: AdmissionPorts, subject: SpanSubject, arg
   const declaration = ports.registry.declaration(spec.name)
   if (declaration === undefined) return unknownTool()
   const parsed = parseArguments(declaration, args, spec)
-  if (parsed.kind === 'invalid') return refuseMoved(ports, subject, { spec, code: 'invalid_input', message: parsed.message })
+  if (parsed.kind === 'invalid')
+    return refuseMoved(ports, subject, { spec, code: 'invalid_input', message: parsed.message })
   if (batchTooLarge(spec, parsed.args)) {
     const message = `${spec.batchArgument} holds ${batchSize(spec, parsed.args)} items; this tool takes at most ${spec.maxBatchSize} a call`
     return refuseMoved(ports, subject, { spec, code: 'batch_too_large', message })
   }
   const argsHash = argumentsHash(parsed.args)
-  return { kind: 'admitted', call: { ...subject, spec, args: parsed.args, argsHash, key: keyOf(subject, spec, argsHash) } }
+  return {
+    kind: 'admitted',
+    call: { ...subject, spec, args: parsed.args, argsHash, key: keyOf(subject, spec, argsHash) },
+  }
 }
 
 /** The journal key names run, step and arguments; the scope column names the tool and the organization. */

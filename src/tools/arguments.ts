@@ -3,7 +3,7 @@ import { isJsonObject } from './json.ts'
 import { compileSchema } from './schema.ts'
 
 /** Limits of the arguments of one call, checked before anything else looks at them. */
-export const ARGUMENT_LIMITS = { bytes: 256 * 1024, depth: 64 } as const
+const ARGUMENT_LIMITS = { bytes: 256 * 1024, depth: 64 } as const
 
 export type ArgumentsVerdict =
   | { readonly kind: 'valid'; readonly args: JsonObject }
@@ -24,7 +24,7 @@ export function validateArguments(inputSchema: JsonObject, args: unknown): Argum
  * Copies arguments into plain JSON, or says why they are none. Strict where the result boundary is forgiving: what
  * cannot be hashed, shown and sent exactly as it was written must not be executed. An undefined property is left out.
  */
-export function admitArguments(args: unknown): ArgumentsVerdict {
+function admitArguments(args: unknown): ArgumentsVerdict {
   try {
     const copy = copyValue(args, { depth: 1, path: '', budget: { left: ARGUMENT_LIMITS.bytes } })
     if (!isJsonObject(copy)) return invalid('arguments must be a JSON object')

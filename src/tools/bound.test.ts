@@ -21,7 +21,13 @@ const text = fc.oneof(
 const { json } = fc.letrec<{ json: JsonValue }>((tie) => ({
   json: fc.oneof(
     { maxDepth: 4 },
-    fc.oneof(text, fc.double({ noNaN: true, noDefaultInfinity: true }), fc.integer(), fc.boolean(), fc.constant(null)),
+    fc.oneof(
+      text,
+      fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => (value === 0 ? 0 : value)),
+      fc.integer(),
+      fc.boolean(),
+      fc.constant(null),
+    ),
     fc.array(tie('json'), { maxLength: 12 }),
     fc.dictionary(text, tie('json'), { maxKeys: 12 }),
     fc.constant(marker(500)),

@@ -8,7 +8,11 @@ import { ok } from './models.ts'
 import { buildRegistry } from './registry.ts'
 
 const Person = z.object({ id: z.string(), name: z.string(), title: z.string().optional() })
-const Search = z.object({ query: z.string().trim(), limit: z.int().default(10), stage: z.enum(['lead', 'won']).optional() })
+const Search = z.object({
+  query: z.string().trim(),
+  limit: z.int().default(10),
+  stage: z.enum(['lead', 'won']).optional(),
+})
 
 /** A handler in a file of its own names its types; nothing is inferred from the declaration. */
 const separate: HandlerOf<z.output<typeof Search>, z.output<typeof Person>[]> = {

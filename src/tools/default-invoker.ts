@@ -1,5 +1,12 @@
 import type { AccrualVerdict } from '../decision/accrual.ts'
-import { answerBeforePolicy, answerFromClaim, decideByPolicy, type Ended, type Refusal, type Verdict } from '../decision/path.ts'
+import {
+  answerBeforePolicy,
+  answerFromClaim,
+  decideByPolicy,
+  type Ended,
+  type Refusal,
+  type Verdict,
+} from '../decision/path.ts'
 import { admitCall } from './admission.ts'
 import { executeCall } from './execute.ts'
 import { holdCall } from './hold.ts'
@@ -16,6 +23,7 @@ import {
   type InvokeOptions,
   type Logger,
   type PolicyEngine,
+  type ProposedCall,
   type SpanSubject,
   type ToolInvoker,
 } from './invoker.ts'
@@ -57,22 +65,22 @@ export class DefaultToolInvoker implements ToolInvoker {
     this.#deps = deps
   }
 
-  async invoke(toolName: string, args: unknown, invocation: ToolInvocation, options: InvokeOptions = {}): Promise<ToolResult> {
-    const subject = openSpan(this.#deps, { toolName, args, invocation })
-    return insideSpan(this.#deps.ambient, subject, () => this.#run(subject, args, options))
+  async invoke(proposed: ProposedCall, invocation: ToolInvocation, options: InvokeOptions = {}): Promise<ToolResult> {
+    const subject = openSpan(this.#deps, proposed, invocation)
+    return insideSpan(this.#deps.ambient, subject, () => this.#run(subject, proposed, options))
   }
 
-  async foresee(toolName: string, args: unknown, invocation: ToolInvocation, options: InvokeOptions = {}): Promise<void> {
-    const subject = openSpan(this.#deps, { toolName, args, invocation })
-    await insideSpan(this.#deps.ambient, subject, () => this.#foresee(subject, args, options))
+  async foresee(proposed: ProposedCall, invocation: ToolInvocation, options: InvokeOptions = {}): Promise<void> {
+    const subject = openSpan(this.#deps, proposed, invocation)
+    await insideSpan(this.#deps.ambient, subject, () => this.#foresee(subject, proposed, options))
   }
 
-  async #run(subject: SpanSubject, args: unknown, options: InvokeOptions): Promise<ToolResult> {
-    const admission = await admitCall(this.#deps, subject, args)
+  async #run(subject: SpanSubject, { args }: ProposedCall, options: InvokeOptions): Promise<ToolResult> {
+    const admission = await this.#guard(subject, () => admitCall(this.#deps, subject, args))
     if (admission.kind === 'refuse') return this.#refuse(subject, admission)
     const { call } = admission
     for (let round = 0; round < DECISION_ROUNDS; round += 1) {
-      const verdict = await this.#decide(call, options)
+      const verdict = await this.#guard(call, () => this.#decide(call, options))
       if (verdict.kind !== 'run') return this.#settle(call, verdict, options)
       if (call.key === null) return executeCall(this.#deps, call, { attempt: null, record: verdict.record })
       const expected = { rulesVersion: verdict.rulesVersion, leaseS: call.spec.timeoutS + LEASE_MARGIN_S }
@@ -81,8 +89,8 @@ export class DefaultToolInvoker implements ToolInvoker {
       const lost = answerFromClaim(claim)
       if (lost !== null) return this.#settle(call, lost, options)
     }
-    const unsettled = new Error(`${call.toolName}: rules, grants or run control kept moving; no decision in ${DECISION_ROUNDS} rounds`)
-    return this.#raise(call, unsettled)
+    const rounds = `no decision in ${DECISION_ROUNDS} rounds`
+    return this.#raise(call, new Error(`${call.toolName}: rules, grants or run control kept moving; ${rounds}`))
   }
 
   /** Read once, then decide: contract, journal, approval, facts, grant, rules, budget. */
@@ -115,11 +123,22 @@ export class DefaultToolInvoker implements ToolInvoker {
     }
   }
 
-  async #foresee(subject: SpanSubject, args: unknown, options: InvokeOptions): Promise<void> {
+  async #foresee(subject: SpanSubject, { args }: ProposedCall, options: InvokeOptions): Promise<void> {
     const admission = await admitCall(this.#deps, subject, args)
     if (admission.kind === 'refuse') return
     const verdict = await this.#decide(admission.call, options)
-    if (verdict.kind === 'ask') await holdCall(this.#deps, admission.call, { verdict, pauseId: options.pauseId ?? null })
+    if (verdict.kind !== 'ask') return
+    await holdCall(this.#deps, admission.call, { verdict, pauseId: options.pauseId ?? null })
+  }
+
+  /** A fault before anything was claimed: the segment ends, and the tree says at which call. */
+  async #guard<T>(subject: SpanSubject, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      const fault = error instanceof Error ? error : new Error(String(error), { cause: error })
+      return this.#raise(subject, fault)
+    }
   }
 
   async #refuse(subject: SpanSubject, refusal: Refusal): Promise<ToolResult> {
@@ -130,13 +149,36 @@ export class DefaultToolInvoker implements ToolInvoker {
   /** A refusal is written before it is answered, so that what policy stopped is in the tree. */
   async #answer(subject: SpanSubject, result: ToolResult, decision: DecisionRecord | null): Promise<ToolResult> {
     const status = result.ok ? 'ok' : 'error'
-    const ending = { claim: null, result, status, code: result.error?.code ?? null, decision, replayed: result.meta.replayedFrom !== undefined, attempt: null } as const
+    const ending = {
+      claim: null,
+      result,
+      status,
+      code: result.error?.code ?? null,
+      decision,
+      replayed: result.meta.replayedFrom !== undefined,
+      attempt: null,
+    } as const
     await this.#deps.ledger.close(subject, ending)
     return result
   }
 
+  /** Closes the span and raises. A span that cannot be written must not hide what is raised. */
   async #raise(subject: SpanSubject, error: Error): Promise<never> {
-    await this.#deps.ledger.close(subject, { claim: null, result: null, status: 'error', code: error.name, decision: null, replayed: false, attempt: null })
+    const ending = {
+      claim: null,
+      result: null,
+      status: 'error',
+      code: error.name,
+      decision: null,
+      replayed: false,
+      attempt: null,
+    } as const
+    await this.#deps.ledger.close(subject, ending).catch((cause: unknown) => {
+      this.#deps.logger.error('the span of a raised call could not be written', {
+        tool: subject.toolName,
+        error: cause,
+      })
+    })
     throw error
   }
 

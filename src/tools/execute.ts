@@ -12,7 +12,13 @@ import {
   ValidationError,
   type ErrorCode,
 } from './errors.ts'
-import { ClaimInFlight, type AdmittedCall, type CallLedger, type ConnectionResolver, type DecisionRecord } from './invoker.ts'
+import {
+  ClaimInFlight,
+  type AdmittedCall,
+  type CallLedger,
+  type ConnectionResolver,
+  type DecisionRecord,
+} from './invoker.ts'
 import type { Credential } from './invocation.ts'
 import type { HandlerAnswer, ToolResult } from './models.ts'
 import { validateOutput } from './output-validation.ts'
@@ -40,7 +46,12 @@ const SAFE_BACKOFF_MS = 250
 /** What the invoker saw: the answer, or the way it failed. */
 type Outcome =
   | { readonly observed: 'ok'; readonly result: ToolResult }
-  | { readonly observed: Exclude<Observed, 'ok'>; readonly code: ErrorCode | null; readonly message: string; readonly error: unknown }
+  | {
+      readonly observed: Exclude<Observed, 'ok'>
+      readonly code: ErrorCode | null
+      readonly message: string
+      readonly error: unknown
+    }
 
 /** Connection, handler, boundary, and the ending of the claim. */
 export async function executeCall(ports: ExecutePorts, call: AdmittedCall, claimed: Claimed): Promise<ToolResult> {
@@ -64,7 +75,7 @@ export async function executeCall(ports: ExecutePorts, call: AdmittedCall, claim
 async function observe(ports: ExecutePorts, call: AdmittedCall): Promise<Outcome> {
   const ms = callBudgetMs(call.spec.timeoutS, call.invocation.deadline, ports.now())
   // Nothing outside saw this call, so unlike a timeout while the handler ran it can be forgotten.
-  if (ms === 0) return failed('timeout_before', 'the run is past its deadline; the call was not made', null)
+  if (ms === 0) return failed('timeout_before', 'the run is past its deadline; the call was not made', { error: null })
   let reached = false
   let credential: Credential | null = null
   let answer: HandlerAnswer<unknown>
@@ -85,12 +96,13 @@ async function observe(ports: ExecutePorts, call: AdmittedCall): Promise<Outcome
 function passBoundary(call: AdmittedCall, answer: HandlerAnswer<unknown>, credential: Credential | null): Outcome {
   try {
     const valid = validateOutput(call.spec, answer.data)
-    if (valid.kind === 'invalid') return failed('invalid_output', 'the tool answered off its own contract', null)
+    if (valid.kind === 'invalid')
+      return failed('invalid_output', 'the tool answered off its own contract', { error: null })
     const secrets = credential === null ? [] : Object.values(credential.secrets)
     const { data, meta } = boundResult({ spec: call.spec, data: valid.data, meta: answer.meta ?? {}, secrets })
     return { observed: 'ok', result: { ok: true, data, error: null, meta, stop: null } }
   } catch (error) {
-    return failed('raised_after_handler', '', error)
+    return failed('raised_after_handler', '', { error })
   }
 }
 
@@ -131,32 +143,37 @@ function downstreamKey(call: AdmittedCall): string | null {
 function classify(error: unknown, reached: boolean): Outcome {
   if (error instanceof DeadlineExceeded) {
     return reached
-      ? failed('timeout_during', 'the call did not answer in time; nobody knows whether it took effect', error)
-      : failed('timeout_before', 'the call was not made in time', error)
+      ? failed('timeout_during', 'the call did not answer in time; nobody knows whether it took effect', { error })
+      : failed('timeout_before', 'the call was not made in time', { error })
   }
-  if (!(error instanceof Error)) return failed('raised', '', error)
+  if (!(error instanceof Error)) return failed('raised', '', { error })
   switch (error.constructor) {
     case NotFoundError:
-      return failed('business_failure', error.message, error, 'not_found')
+      return failed('business_failure', error.message, { error, named: 'not_found' })
     case ValidationError:
-      return failed('business_failure', error.message, error, 'invalid_input')
+      return failed('business_failure', error.message, { error, named: 'invalid_input' })
     case ConflictError:
-      return failed('business_failure', error.message, error, 'conflict')
+      return failed('business_failure', error.message, { error, named: 'conflict' })
     case RetryableUpstreamError:
-      return failed('retryable_upstream', 'the service behind this tool failed for now; nothing happened', error)
+      return failed('retryable_upstream', 'the service behind this tool failed for now; nothing happened', { error })
     case UpstreamUnavailableError:
-      return failed('unavailable', 'the service behind this tool cannot do this', error)
+      return failed('unavailable', 'the service behind this tool cannot do this', { error })
     case OutcomeUnknownError:
-      return failed('outcome_unknown', 'the answer was lost; nobody knows whether the call took effect', error)
+      return failed('outcome_unknown', 'the answer was lost; nobody knows whether the call took effect', { error })
     case ConnectionError:
-      return failed('connection', error.message, error, (error as ConnectionError).code)
+      return failed('connection', error.message, { error, named: (error as ConnectionError).code })
     default:
-      return failed('raised', '', error)
+      return failed('raised', '', { error })
   }
 }
 
-function failed(observed: Exclude<Observed, 'ok'>, message: string, error: unknown, named: ErrorCode | null = null): Outcome {
-  return { observed, code: codeOf(observed, named), message, error }
+/** `named` is the code of a failure that has one of its own. */
+function failed(
+  observed: Exclude<Observed, 'ok'>,
+  message: string,
+  from: { error: unknown; named?: ErrorCode },
+): Outcome {
+  return { observed, code: codeOf(observed, from.named ?? null), message, error: from.error }
 }
 
 /** Null when the segment ends: the model reads nothing about a fault. */

@@ -16,7 +16,9 @@ interface Holding {
   readonly pauseId: string | null
 }
 
-export type Held = { readonly kind: 'held'; readonly error: Error } | { readonly kind: 'rejected'; readonly refusal: Refusal }
+export type Held =
+  | { readonly kind: 'held'; readonly error: Error }
+  | { readonly kind: 'rejected'; readonly refusal: Refusal }
 
 /** Bytes of a stored preview. */
 const PREVIEW_BYTES = 512
@@ -30,14 +32,31 @@ export async function holdCall(ports: HoldPorts, call: AdmittedCall, holding: Ho
   if (call.key === null) {
     const error = new ReadHeld(call.toolName)
     const decision = verdict.kind === 'ask' ? verdict.record : null
-    await ports.ledger.close(call, { claim: null, result: null, status: 'error', code: 'read_tool_needs_approval', decision, replayed: false, attempt: null })
+    await ports.ledger.close(call, {
+      claim: null,
+      result: null,
+      status: 'error',
+      code: 'read_tool_needs_approval',
+      decision,
+      replayed: false,
+      attempt: null,
+    })
     return { kind: 'held', error }
   }
   if (verdict.kind === 'pending') {
-    await ports.ledger.close(call, { claim: null, result: null, status: 'ok', code: 'approval_pending', decision: null, replayed: false, attempt: null })
+    await ports.ledger.close(call, {
+      claim: null,
+      result: null,
+      status: 'ok',
+      code: 'approval_pending',
+      decision: null,
+      replayed: false,
+      attempt: null,
+    })
     return { kind: 'held', error: new ApprovalRequired(verdict.approvalId, verdict.expiresAt) }
   }
-  const preview = verdict.approval === 'outcome' ? outcomePreview(call, verdict.claimedAt) : await renderPreview(ports, call)
+  const preview =
+    verdict.approval === 'outcome' ? outcomePreview(call, verdict.claimedAt) : await renderPreview(ports, call)
   const outcome = await ports.ledger.file(call, {
     approvalId: ports.newId(),
     kind: verdict.approval,
@@ -46,7 +65,8 @@ export async function holdCall(ports: HoldPorts, call: AdmittedCall, holding: Ho
     ttlS: verdict.ttlS,
     pauseId: holding.pauseId,
   })
-  if (outcome.kind === 'rejected') return { kind: 'rejected', refusal: refusedByPerson({ state: 'rejected', note: outcome.note }) }
+  if (outcome.kind === 'rejected')
+    return { kind: 'rejected', refusal: refusedByPerson({ state: 'rejected', note: outcome.note }) }
   return { kind: 'held', error: new ApprovalRequired(outcome.approvalId, outcome.expiresAt) }
 }
 
@@ -62,7 +82,8 @@ export async function renderPreview(ports: HoldPorts, call: AdmittedCall): Promi
     const ms = callBudgetMs(call.spec.timeoutS, call.invocation.deadline, ports.now())
     const line: unknown = await withDeadline(ms, (signal) => preview(call.invocation, call.args, signal))
     const normalized = previewLine(line)
-    if (normalized === null) ports.logger.warn('a preview was not one line of at most 512 bytes', { tool: call.toolName })
+    if (normalized === null)
+      ports.logger.warn('a preview was not one line of at most 512 bytes', { tool: call.toolName })
     return normalized
   } catch (error) {
     ports.logger.warn('a preview failed; the approval shows the arguments', { tool: call.toolName, error })

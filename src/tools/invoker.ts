@@ -14,6 +14,13 @@ export interface InvokeOptions {
   readonly pauseId?: string
 }
 
+/** A call the model asked for, as it asked for it. */
+export interface ProposedCall {
+  /** Platform name. */
+  readonly toolName: string
+  readonly args: unknown
+}
+
 /** The only code that runs a handler. */
 export interface ToolInvoker {
   /**
@@ -23,12 +30,12 @@ export interface ToolInvoker {
    * @throws CancelRequested the run was told to stop
    * @throws Error a platform fault; the segment ends and the engine decides about a retry
    */
-  invoke(toolName: string, args: unknown, invocation: ToolInvocation, options?: InvokeOptions): Promise<ToolResult>
+  invoke(proposed: ProposedCall, invocation: ToolInvocation, options?: InvokeOptions): Promise<ToolResult>
   /**
    * Walks the same path to the decision and files the question if a person is needed; claims and executes nothing.
    * Used for the proposals behind the first hold of a turn, so that a person sees the whole turn at once.
    */
-  foresee(toolName: string, args: unknown, invocation: ToolInvocation, options?: InvokeOptions): Promise<void>
+  foresee(proposed: ProposedCall, invocation: ToolInvocation, options?: InvokeOptions): Promise<void>
 }
 
 export class ApprovalRequired extends Error {
@@ -260,4 +267,3 @@ export interface Logger {
   warn(message: string, fields?: Readonly<Record<string, unknown>>): void
   error(message: string, fields?: Readonly<Record<string, unknown>>): void
 }
-

@@ -2,7 +2,7 @@ import { isJsonObject, own } from './json.ts'
 import type { JsonObject, JsonValue } from './json.ts'
 
 /** The one reserved name: a lookup for it finds everything that was taken out. */
-export const DROPPED = '__dropped__'
+const DROPPED = '__dropped__'
 
 /** Names a row that was too large, so that it can be fetched on its own. */
 export interface ResourceRef {

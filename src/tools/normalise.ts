@@ -5,7 +5,7 @@ import type { JsonObject, JsonValue } from './json.ts'
 export const MAX_PLAIN_DEPTH = 100
 
 /** Values one answer may hold. A shared reference is written out at each place, so a small object graph can unfold without end. */
-export const MAX_PLAIN_NODES = 3_000_000
+const MAX_PLAIN_NODES = 3_000_000
 
 /**
  * Turns whatever a handler answered into plain JSON, by a walk of its own. Total: it never throws, whatever getters,
@@ -25,7 +25,7 @@ interface Walk {
   readonly ancestors: Set<object>
 }
 
-export function unrenderable(what: string): string {
+function unrenderable(what: string): string {
   return `<unrenderable ${what}>`
 }
 

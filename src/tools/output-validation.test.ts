@@ -9,7 +9,10 @@ const born = new Date(Date.UTC(1815, 11, 10))
 
 describe('validateOutput', () => {
   test('normalises before it validates: dates are text, sets are lists, undefined is absent', () => {
-    const rows = [{ id: 'p-1', born, tags: new Set(['b', 'a']) }, { id: 'p-2', born, tags: undefined }]
+    const rows = [
+      { id: 'p-1', born, tags: new Set(['b', 'a']) },
+      { id: 'p-2', born, tags: undefined },
+    ]
     expect(validateOutput(spec, rows)).toEqual({
       kind: 'valid',
       data: [
@@ -26,7 +29,10 @@ describe('validateOutput', () => {
     ['nothing', undefined, 'must be array'],
     ['a value that JSON cannot carry', [{ id: 10n, born: new Date(Number.NaN) }], '/0/born'],
   ])('refuses %s', (_name, data, message) => {
-    expect(validateOutput(spec, data)).toMatchObject({ kind: 'invalid', message: expect.stringContaining(message) as string })
+    expect(validateOutput(spec, data)).toMatchObject({
+      kind: 'invalid',
+      message: expect.stringContaining(message) as string,
+    })
   })
 
   test('never throws on a hostile answer', () => {
@@ -40,6 +46,9 @@ describe('validateOutput', () => {
 
   test('names what JSON cannot carry where the contract has a text', () => {
     const text = { outputSchema: emitSchema(z.object({ body: z.string() }), 'output').schema }
-    expect(validateOutput(text, { body: new Uint8Array(3) })).toEqual({ kind: 'valid', data: { body: '<unrenderable bytes>' } })
+    expect(validateOutput(text, { body: new Uint8Array(3) })).toEqual({
+      kind: 'valid',
+      data: { body: '<unrenderable bytes>' },
+    })
   })
 })

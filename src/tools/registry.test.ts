@@ -35,7 +35,10 @@ const fact = (name: string, more: Partial<FactResolver> = {}): FactResolver => (
   ...more,
 })
 
-async function faultsOf(declarations: readonly ToolDeclaration[], options?: RegistryOptions): Promise<readonly RegistryFault[]> {
+async function faultsOf(
+  declarations: readonly ToolDeclaration[],
+  options?: RegistryOptions,
+): Promise<readonly RegistryFault[]> {
   try {
     await buildRegistry(declarations, options)
     return []
@@ -70,7 +73,9 @@ describe('a sound set of declarations', () => {
     const registry = await buildRegistry([tool('crm.search_people'), tool('email.send', send)])
     const resolving = () => registry.resolve(['crm.serch_people', 'email.send', 'weather.now'])
     expect(resolving).toThrow(UnknownToolError)
-    expect(resolving).toThrow('"crm.serch_people" is not registered; did you mean crm.search_people?; "weather.now" is not registered')
+    expect(resolving).toThrow(
+      '"crm.serch_people" is not registered; did you mean crm.search_people?; "weather.now" is not registered',
+    )
   })
 
   test('takes each version from the stored function of the hash, once per tool', async () => {
@@ -114,7 +119,11 @@ describe('R39 registry validation catches drift before run time', () => {
     ['crm.read', { handler: { run: () => 1 } }, 'handler'],
     ['crm.read', { handlerKey: '' }, 'binding'],
     ['crm.read', { approvalPreview: true }, 'approvalPreview'],
-    ['crm.read', { handler: { execute: async () => ok([]), preview: 'text' }, approvalPreview: true }, 'approvalPreview'],
+    [
+      'crm.read',
+      { handler: { execute: async () => ok([]), preview: 'text' }, approvalPreview: true },
+      'approvalPreview',
+    ],
     ['crm.read', { connection: '' }, 'connection'],
     ['email.send', { ...send, connection: undefined }, 'connection'],
     ['crm.read', { retry: 'always' }, 'retry'],
@@ -142,13 +151,24 @@ describe('R39 registry validation catches drift before run time', () => {
     expect(await fieldsOf(name, changes, { facts: [fact('known')] })).toEqual([field])
   })
 
-  test.each(['principal', 'run', 'arguments', 'tool'])('a fact may not hide %s, which every rule reads', async (name) => {
-    expect(await fieldsOf('crm.read', { policyFacts: [name] })).toEqual(['policyFacts'])
-    expect(await faultsOf([tool('crm.read')], { facts: [fact(name)] })).toMatchObject([{ tool: `fact ${name}`, field: 'name' }])
-  })
+  test.each(['principal', 'run', 'arguments', 'tool'])(
+    'a fact may not hide %s, which every rule reads',
+    async (name) => {
+      expect(await fieldsOf('crm.read', { policyFacts: [name] })).toEqual(['policyFacts'])
+      expect(await faultsOf([tool('crm.read')], { facts: [fact(name)] })).toMatchObject([
+        { tool: `fact ${name}`, field: 'name' },
+      ])
+    },
+  )
 
   test('fact resolvers are checked too', async () => {
-    const facts = [fact('no good'), fact('odd', { type: 'set' as 'list' }), fact('twice'), fact('twice'), fact('idle', { resolve: undefined as never })]
+    const facts = [
+      fact('no good'),
+      fact('odd', { type: 'set' as 'list' }),
+      fact('twice'),
+      fact('twice'),
+      fact('idle', { resolve: undefined as never }),
+    ]
     expect((await faultsOf([], { facts })).map(({ tool: where, field }) => [where, field])).toEqual([
       ['fact no good', 'name'],
       ['fact odd', 'type'],
@@ -170,7 +190,9 @@ describe('R39 registry validation catches drift before run time', () => {
     const shared = z.object({ ids: Ids, more: Ids.default([]) })
     expect(await fieldsOf('crm.read', { input: shared, batchArgument: 'ids', maxBatchSize: 5 })).toEqual([])
     const loose = z.object({ ids: z.union([z.array(z.string()), z.string()]) })
-    expect(await fieldsOf('crm.read', { input: loose, batchArgument: 'ids', maxBatchSize: 5 })).toEqual(['batchArgument'])
+    expect(await fieldsOf('crm.read', { input: loose, batchArgument: 'ids', maxBatchSize: 5 })).toEqual([
+      'batchArgument',
+    ])
   })
 
   test('T22 an output limit of one byte does not build; two do', async () => {
@@ -180,7 +202,16 @@ describe('R39 registry validation catches drift before run time', () => {
 
   test('T54 drift of schema or handler is refused when the registry is built, before anything is published', async () => {
     let writes = 0
-    const moving = z.object({ at: z.string().default('').meta({ get title() { return `t${(writes += 1)}` } }) })
+    const moving = z.object({
+      at: z
+        .string()
+        .default('')
+        .meta({
+          get title() {
+            return `t${(writes += 1)}`
+          },
+        }),
+    })
     expect(await fieldsOf('crm.read', { input: moving })).toEqual(['input'])
     expect(await fieldsOf('crm.read', { input: z.object({ code: z.string().regex(/^a$/u) }) })).toEqual([])
     const sound = tool('crm.read')
@@ -211,7 +242,11 @@ describe('R39 registry validation catches drift before run time', () => {
   test('T67 two names that derive one model name are refused', async () => {
     const faults = await faultsOf([tool('crm.search_people'), tool('crm_search.people')])
     expect(faults).toMatchObject([
-      { tool: 'crm_search.people', field: 'name', message: 'would reach the model as crm_search_people, as crm.search_people does' },
+      {
+        tool: 'crm_search.people',
+        field: 'name',
+        message: 'would reach the model as crm_search_people, as crm.search_people does',
+      },
     ])
   })
 
@@ -222,16 +257,27 @@ describe('R39 registry validation catches drift before run time', () => {
   })
 
   test('one name or one handler key twice is refused; nothing is shadowed', async () => {
-    expect(await faultsOf([tool('crm.read'), tool('crm.read')])).toMatchObject([{ tool: 'crm.read', field: 'name', message: 'is declared twice' }])
+    expect(await faultsOf([tool('crm.read'), tool('crm.read')])).toMatchObject([
+      { tool: 'crm.read', field: 'name', message: 'is declared twice' },
+    ])
     const shared = [tool('crm.read', { handlerKey: 'k' }), tool('crm.list', { handlerKey: 'k' })]
-    expect(await faultsOf(shared)).toMatchObject([{ tool: 'crm.list', field: 'handlerKey', message: 'k is taken by crm.read' }])
+    expect(await faultsOf(shared)).toMatchObject([
+      { tool: 'crm.list', field: 'handlerKey', message: 'k is taken by crm.read' },
+    ])
   })
 
   test('all faults of all tools arrive in one error that a person can read', async () => {
     const declarations = [
       tool('Bad Name\n', { timeoutS: 999, description: '' }),
       tool('email.send', { sideEffects: 'send', maxOutputBytes: 1 }),
-      vendorTool({ name: 'research.search', description: 'd', input: z.object({}), output: z.null(), sideEffects: 'read', handler: async () => ok(null) }),
+      vendorTool({
+        name: 'research.search',
+        description: 'd',
+        input: z.object({}),
+        output: z.null(),
+        sideEffects: 'read',
+        handler: async () => ok(null),
+      }),
     ]
     const faults = await faultsOf(declarations)
     expect(faults.map(({ tool: name, field }) => [name, field])).toEqual([

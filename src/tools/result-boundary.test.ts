@@ -143,6 +143,10 @@ describe('order of the boundary', () => {
       expect(text).not.toContain('hunter2')
       expect(text).not.toContain('plain')
     }
+    expect(cross([{ id: 'a', token: long(40_000) }])).toEqual({
+      data: [{ id: 'a', token: '[redacted]' }],
+      meta: { count: 1, truncated: false, untrusted: false },
+    })
     const named = cross(rows.slice(1, 2), { itemKind: 'crm.person', secrets: [secret] })
     expect(named.data).toEqual([{ id: '[redacted]', bio: marker(40_002, '[redacted]'), password: '[redacted]' }])
   })

@@ -44,7 +44,7 @@ export function boundResult({ spec, data, meta, secrets }: Crossing): { data: Js
 }
 
 /** Keeps the first items, in order. */
-export function limitItems(data: JsonValue, maxResults: number | null): JsonValue {
+function limitItems(data: JsonValue, maxResults: number | null): JsonValue {
   return maxResults !== null && Array.isArray(data) && data.length > maxResults ? data.slice(0, maxResults) : data
 }
 

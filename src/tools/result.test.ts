@@ -15,7 +15,8 @@ describe('failure', () => {
   })
 
   test('keeps a message short, clean and never empty', () => {
-    const message = (text: string): string => failure({ code: 'conflict', message: text, stop: null }).error?.message ?? ''
+    const message = (text: string): string =>
+      failure({ code: 'conflict', message: text, stop: null }).error?.message ?? ''
     expect(message('x'.repeat(5000))).toBe(`${'x'.repeat(MAX_ERROR_MESSAGE - 3)}...`)
     expect(message(`${'x'.repeat(MAX_ERROR_MESSAGE - 4)}\u{1f600}${'y'.repeat(9)}`).isWellFormed()).toBe(true)
     expect(message(' a\u0000\u202eb\ud800 ')).toBe('ab\ufffd')
@@ -29,7 +30,13 @@ describe('failure', () => {
 
 describe('results that stand for an effect', () => {
   test('an effect whose answer was lost is a success without data', () => {
-    expect(emptySuccess()).toEqual({ ok: true, data: null, error: null, meta: { truncated: false, untrusted: false }, stop: null })
+    expect(emptySuccess()).toEqual({
+      ok: true,
+      data: null,
+      error: null,
+      meta: { truncated: false, untrusted: false },
+      stop: null,
+    })
   })
 
   test('a replay is the stored answer with the time of the effect, and never a stop', () => {

@@ -1,7 +1,7 @@
 import type { ErrorObject } from 'ajv'
 
 /** Characters of one message about arguments, output or a schema. */
-export const MAX_MESSAGE = 500
+const MAX_MESSAGE = 500
 const MAX_PATH = 160
 const MAX_VALUE = 80
 
@@ -51,7 +51,7 @@ function quoted(value: unknown): string {
 }
 
 /** Cuts on a character, never inside one, and drops control characters. */
-export function clipText(text: string, limit: number): string {
+function clipText(text: string, limit: number): string {
   // oxlint-disable-next-line no-control-regex
   const clean = text.toWellFormed().replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, ' ')
   return clean.length <= limit

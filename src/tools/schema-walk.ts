@@ -5,7 +5,7 @@ import type { JsonObject, JsonValue } from './json.ts'
 export type SchemaNode = JsonObject
 
 /** `here`: applies to the same instance; `below`: to a part of it; `named`: only where a reference leads to it. */
-export type Placement = 'here' | 'below' | 'named'
+type Placement = 'here' | 'below' | 'named'
 
 export interface Subschema {
   readonly schema: SchemaNode

@@ -148,6 +148,31 @@ describe('hostile schemas and values', () => {
     expect(verdict({ pattern: String.raw`^https\:\/\/` }, 'https://x')).toBe('valid')
   })
 
+  test('no format backtracks on text made for it', () => {
+    const formats = [
+      'email',
+      'hostname',
+      'uri',
+      'uri-reference',
+      'uri-template',
+      'url',
+      'ipv6',
+      'date-time',
+      'duration',
+      'uuid',
+    ]
+    const units = ['a', 'a.', ':', 'a@', '1', '%41', '{', '/', 'a-']
+    for (const format of formats) {
+      const validator = compileSchema({ type: 'string', format })
+      for (const unit of units) {
+        const text = unit.repeat(250_000 / unit.length)
+        for (const hostile of [`${text}!`, `http://[${text}`, `http://${text} `]) validator.validate(hostile)
+      }
+      expect(validator.validate('\n').kind).toBe('invalid')
+    }
+    expect(verdict({ format: 'url' }, 'https://example.com/a?b=c')).toBe('valid')
+  })
+
   test('a value nested too deeply is invalid, not a crash', () => {
     let deep: JsonValue = 1
     for (let level = 0; level < 30_000; level++) deep = [deep]

@@ -1,5 +1,5 @@
 import type { ToolInvocation } from './invocation.ts'
-import type { AmbientSpans, SpanSubject } from './invoker.ts'
+import type { AmbientSpans, ProposedCall, SpanSubject } from './invoker.ts'
 import { normalise } from './normalise.ts'
 import { redact } from './redact.ts'
 import { bound } from './bound.ts'
@@ -11,12 +11,6 @@ interface SpanClock {
   readonly newId: () => string
 }
 
-interface Proposed {
-  readonly toolName: string
-  readonly args: unknown
-  readonly invocation: ToolInvocation
-}
-
 /** Names longer than this come from a model that makes them up; the tree keeps the head. */
 const MAX_NAME = 128
 
@@ -24,10 +18,10 @@ const MAX_NAME = 128
  * Opens the tool span before the first checkpoint, so that a refused call is in the tree. The arguments are redacted
  * here: the model wrote them, and the recorder relies on it.
  */
-export function openSpan(clock: SpanClock, proposed: Proposed): SpanSubject {
+export function openSpan(clock: SpanClock, proposed: ProposedCall, invocation: ToolInvocation): SpanSubject {
   const scope = clock.ambient.current()
   return {
-    invocation: proposed.invocation,
+    invocation,
     rootRunId: scope?.rootRunId ?? null,
     toolName: proposed.toolName.slice(0, MAX_NAME),
     span: {

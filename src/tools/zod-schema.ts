@@ -76,7 +76,7 @@ function flaggedPatterns(zodSchema: z.core.$ZodTypes): Set<string> {
 }
 
 /** Specs travel into runs, snapshots and adapters; none of them may change what the others read. */
-export function deepFreeze<T>(value: T): T {
+function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
   for (const child of Object.values(value)) deepFreeze(child)
   return Object.freeze(value)

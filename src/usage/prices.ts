@@ -32,7 +32,9 @@ export function priceBook(table: PriceTable = {}): PriceBook {
     knows: (model) => find(model) !== null,
     costCents(usage) {
       const price = find(`${usage.provider}/${usage.model}`)
-      return price === null ? null : (usage.inputTokens * price.inputCents + usage.outputTokens * price.outputCents) / 1_000_000
+      return price === null
+        ? null
+        : (usage.inputTokens * price.inputCents + usage.outputTokens * price.outputCents) / 1_000_000
     },
   }
 }

@@ -19,7 +19,11 @@ const onDisk: Exists = (path) => existsSync(join(ROOT, path))
 
 /** Everything wrong with one file. Tests may import anything; the rules of style hold for them too. */
 export function violationsOf(file: SourceFile, exists: Exists = onDisk): Violation[] {
-  return [...styleViolations(file), ...targetViolations(file, exists), ...(isTest(file.path) ? [] : contractViolations(file))]
+  return [
+    ...styleViolations(file),
+    ...targetViolations(file, exists),
+    ...(isTest(file.path) ? [] : contractViolations(file)),
+  ]
 }
 
 export function lineOf({ path, line, rule, found }: Violation): string {
@@ -40,14 +44,17 @@ function contractViolations(file: SourceFile): Violation[] {
 }
 
 function isFree(path: string): boolean {
-  return !path.startsWith('src/') && path.includes('/') && ['bench', 'scripts', 'test'].includes(path.split('/')[0] ?? '')
+  return (
+    !path.startsWith('src/') && path.includes('/') && ['bench', 'scripts', 'test'].includes(path.split('/')[0] ?? '')
+  )
 }
 
 function importViolations(file: SourceFile, part: string, found: Import): Violation[] {
   const rule = IMPORT_CONTRACT[part]
   if (rule === undefined) return []
   const wanted = `${found.specifier} (${found.kind})`
-  if (found.specifier === COMPUTED) return LOADS_BY_NAME.has(part) ? [] : [at(file, found.line, ['computed import', wanted])]
+  if (found.specifier === COMPUTED)
+    return LOADS_BY_NAME.has(part) ? [] : [at(file, found.line, ['computed import', wanted])]
   const bare = packageOf(found.specifier)
   if (bare !== null) {
     const allowed = rule.packages.includes(bare) || (bare.startsWith('node:') && rule.packages.includes('node:*'))
@@ -66,7 +73,8 @@ const LOADS_BY_NAME: ReadonlySet<string> = new Set(['src/server', 'simulators'])
 function targetViolations(file: SourceFile, exists: Exists): Violation[] {
   return file.imports.flatMap((found) => {
     if (found.specifier === COMPUTED || packageOf(found.specifier) !== null) return []
-    if (!/\.(ts|json)$/.test(found.specifier)) return [at(file, found.line, ['an import ends in its file ending', found.specifier])]
+    if (!/\.(ts|json)$/.test(found.specifier))
+      return [at(file, found.line, ['an import ends in its file ending', found.specifier])]
     return exists(resolved(file, found)) ? [] : [at(file, found.line, ['an import leads nowhere', found.specifier])]
   })
 }
@@ -115,7 +123,8 @@ function sqlViolations(file: SourceFile, part: string): Violation[] {
   if (part === 'src/storage' || part.startsWith('src/storage/')) return []
   return file.tokens.flatMap((token, index) => {
     const tagged = token.kind === 'word' && token.text === 'sql' && file.tokens[index + 1]?.kind === 'template'
-    const text = (token.kind === 'string' || token.kind === 'template') && SQL.some((pattern) => pattern.test(token.text))
+    const text =
+      (token.kind === 'string' || token.kind === 'template') && SQL.some((pattern) => pattern.test(token.text))
     return tagged || text ? [at(file, token.line, ['only storage holds SQL', token.text.slice(0, 60)])] : []
   })
 }
@@ -160,11 +169,15 @@ const COMPILER_SILENCED = /@ts-(ignore|nocheck|expect-error)/
 function styleViolations(file: SourceFile): Violation[] {
   const star = file.tokens.findIndex((token, index) => isWord(token, 'export') && file.tokens[index + 1]?.text === '*')
   return [
-    ...(STRAY_NAME.test(file.path) && !NAMED_BY_DESIGN.has(file.path) ? [at(file, 1, ['a name that says nothing', file.path])] : []),
+    ...(STRAY_NAME.test(file.path) && !NAMED_BY_DESIGN.has(file.path)
+      ? [at(file, 1, ['a name that says nothing', file.path])]
+      : []),
     ...(mayExportDefault(file.path) ? [] : phrases(file, [['export', 'default']], 'no default exports')),
     ...(star < 0 ? [] : [at(file, file.tokens[star]?.line ?? 1, ['names are written out', 'export *'])]),
     ...anyViolations(file),
-    ...file.comments.flatMap(({ text, line }) => (isSuppression(file.path, text) ? [at(file, line, ['no suppression', text.trim()])] : [])),
+    ...file.comments.flatMap(({ text, line }) =>
+      isSuppression(file.path, text) ? [at(file, line, ['no suppression', text.trim()])] : [],
+    ),
   ]
 }
 

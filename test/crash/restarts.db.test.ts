@@ -34,14 +34,21 @@ interface Ended {
 
 /** Runs one process of the deployment to its end, however that comes. */
 async function work(orders: Omit<Orders, 'database' | 'smtpPort'>): Promise<Ended> {
-  const database = server?.url == null ? { folder: join(folder, 'data'), image: inject('pgliteImage') } : { url: server.url }
-  const child = spawn(process.execPath, [WORKER, JSON.stringify({ ...orders, database, smtpPort: mail.port })], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const database =
+    server?.url == null ? { folder: join(folder, 'data'), image: inject('pgliteImage') } : { url: server.url }
+  const child = spawn(process.execPath, [WORKER, JSON.stringify({ ...orders, database, smtpPort: mail.port })], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   const [stdout, stderr] = [child.stdout, child.stderr].map((stream) => stream.setEncoding('utf8').toArray())
   const { promise, resolve } = Promise.withResolvers<Pick<Ended, 'signal' | 'code'>>()
   child.once('close', (code, signal) => resolve({ code, signal }))
   const ended = await promise
   const lines = ((await stdout) as string[]).join('').split('\n').filter(Boolean)
-  return { ...ended, stderr: ((await stderr) as string[]).join(''), lines: lines.map((line) => JSON.parse(line) as Record<string, unknown>) }
+  return {
+    ...ended,
+    stderr: ((await stderr) as string[]).join(''),
+    lines: lines.map((line) => JSON.parse(line) as Record<string, unknown>),
+  }
 }
 
 const last = (ended: Ended): Record<string, unknown> => ended.lines.at(-1) ?? { code: ended.code, stderr: ended.stderr }

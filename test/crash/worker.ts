@@ -40,12 +40,28 @@ const die = (): never => {
   throw new Error('killed')
 }
 
-const embedded = 'folder' in orders.database ? await pgliteDatabase({ dataDir: orders.database.folder, image: new Blob([await readFile(orders.database.image)]) }) : null
-const database = embedded ?? (await pgDatabase({ connectionString: 'url' in orders.database ? orders.database.url : '' }))
+const embedded =
+  'folder' in orders.database
+    ? await pgliteDatabase({
+        dataDir: orders.database.folder,
+        image: new Blob([await readFile(orders.database.image)]),
+      })
+    : null
+const database =
+  embedded ?? (await pgDatabase({ connectionString: 'url' in orders.database ? orders.database.url : '' }))
 const people = scopedPeople((organizationId) => scopedDb(database, organizationId))
 const tools = emailTools({ recipients: people }).map((tool) =>
   orders.killAfterSend === true
-    ? { ...tool, handler: { ...tool.handler, execute: async (...call: Parameters<typeof tool.handler.execute>) => (await tool.handler.execute(...call), die()) } }
+    ? {
+        ...tool,
+        handler: {
+          ...tool.handler,
+          execute: async (...call: Parameters<typeof tool.handler.execute>) => (
+            await tool.handler.execute(...call),
+            die()
+          ),
+        },
+      }
     : tool,
 )
 const core = await createCore({ database, tools, facts: [recipientIsNew(people)] })
@@ -58,29 +74,55 @@ await core.stores.connections.create({ organizationId, provider: 'email', label:
 const model = scriptedModel({
   name: 'scripted/crash',
   next({ turns }) {
-    if (turns.length === 0) return { calls: [{ tool: 'email.send', args: { to: ['jo@acme.test'], subject: 'Hello', body: 'Hi Jo' } }] }
+    if (turns.length === 0)
+      return { calls: [{ tool: 'email.send', args: { to: ['jo@acme.test'], subject: 'Hello', body: 'Hi Jo' } }] }
     if (orders.killBeforeLastTurn === true) return die()
-    return { text: 'sent', ...(orders.failLastTurn === undefined ? {} : { fail: new Error('the provider is down'), failTimes: orders.failLastTurn }) }
+    return {
+      text: 'sent',
+      ...(orders.failLastTurn === undefined
+        ? {}
+        : { fail: new Error('the provider is down'), failTimes: orders.failLastTurn }),
+    }
   },
 })
 const engine = embeddedEngine({
-  database: embedded === null ? { dialect: 'postgres', connectionString: 'url' in orders.database ? orders.database.url : '' } : { dialect: 'pglite', raw: embedded.raw },
+  database:
+    embedded === null
+      ? { dialect: 'postgres', connectionString: 'url' in orders.database ? orders.database.url : '' }
+      : { dialect: 'pglite', raw: embedded.raw },
   logger: core.logger,
   sweepMs: 200,
 })
-const runtime = createRuntime(core, { frameworks: [aiSdkFramework({ resolveModel: () => model, maxRetries: 0 })], engine, defaultModel: 'scripted/crash', staleS: 2, beatS: 0.5 })
+const runtime = createRuntime(core, {
+  frameworks: [aiSdkFramework({ resolveModel: () => model, maxRetries: 0 })],
+  engine,
+  defaultModel: 'scripted/crash',
+  staleS: 2,
+  beatS: 0.5,
+})
 const { runs } = runtime
 
 if (orders.action === 'approve') {
   for (const { id, argumentsHash, kind } of (await core.approvals.list(organizationId, { state: 'pending' })).items) {
     const outcome = kind === 'outcome' ? { outcome: 'arrived' as const } : {}
-    const answer = await core.approvals.approve({ organizationId, approvalId: id, argumentsHash, decider: { actor: APPROVER, roles: [] }, note: null, ...outcome })
+    const answer = await core.approvals.approve({
+      organizationId,
+      approvalId: id,
+      argumentsHash,
+      decider: { actor: APPROVER, roles: [] },
+      note: null,
+      ...outcome,
+    })
     say({ approved: answer.kind, question: kind })
   }
 } else {
   await runtime.start()
   if (orders.action === 'start') {
-    await runs.publish(organizationId, { slug: 'mailer', instructions: 'Send.', tools: ['email.send'], model: null, ceilings: DEFAULT_CEILINGS }, OWNER)
+    await runs.publish(
+      organizationId,
+      { slug: 'mailer', instructions: 'Send.', tools: ['email.send'], model: null, ceilings: DEFAULT_CEILINGS },
+      OWNER,
+    )
     await runs.start({ organizationId, definition: 'mailer', input: 'go', startedBy: OWNER, source: 'api' })
   }
   for (;;) {

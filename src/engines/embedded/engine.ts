@@ -56,7 +56,12 @@ class EmbeddedEngine implements DurableEngine {
     await this.#boss.start()
     // No retries: a lost wake-up is found by the sweep, and a failed segment waits by its own row.
     await this.#boss.createQueue(QUEUE, { retryLimit: 0, deleteAfterSeconds: 3600, notify: true })
-    const pull = { batchSize: BATCH, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5, notifyPollingIntervalSeconds: 1 }
+    const pull = {
+      batchSize: BATCH,
+      burstWhenBatchFull: true,
+      pollingIntervalSeconds: 0.5,
+      notifyPollingIntervalSeconds: 1,
+    }
     await this.#boss.work<AdvanceJob>(QUEUE, pull, (jobs) => this.#take(jobs))
     this.#sweeper = setInterval(() => this.#sweep(), this.#options.sweepMs ?? SWEEP_MS)
     this.#sweep()

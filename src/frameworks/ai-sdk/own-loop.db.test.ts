@@ -67,12 +67,16 @@ async function converse(run: GovernedRun, script: Script): Promise<void> {
 
 async function approveAll(bailiff: Bailiff): Promise<void> {
   for (const { id, argumentsHash } of (await bailiff.approvals.list({ state: 'pending' })).items) {
-    expect((await bailiff.approvals.approve({ id, argumentsHash, by: { id: 'ben', name: 'Ben' } })).kind).toBe('answered')
+    expect((await bailiff.approvals.approve({ id, argumentsHash, by: { id: 'ben', name: 'Ben' } })).kind).toBe(
+      'answered',
+    )
   }
 }
 
-const summing = (...calls: readonly { tool: string; args: { [key: string]: string } }[]): Script =>
-  ({ turns }) => (turns.length === 0 ? { calls } : { text: JSON.stringify(turns[0]?.calls.map((call) => call.result)) })
+const summing =
+  (...calls: readonly { tool: string; args: { [key: string]: string } }[]): Script =>
+  ({ turns }) =>
+    turns.length === 0 ? { calls } : { text: JSON.stringify(turns[0]?.calls.map((call) => call.result)) }
 
 describe('a governed session in a loop of your own', () => {
   test('an allowed write runs in process, and the run finishes with what the model said', async () => {
@@ -89,7 +93,10 @@ describe('a governed session in a loop of your own', () => {
     const first = await open(db.database, posted)
     const run = await (await governed(first, OPTIONS)).start('go')
     await converse(run, summing(find('jo'), post('jo'), post('staff')))
-    expect(run.status).toMatchObject({ kind: 'waiting', approvals: [{ tool: 'message.post', arguments: { to: 'jo' } }] })
+    expect(run.status).toMatchObject({
+      kind: 'waiting',
+      approvals: [{ tool: 'message.post', arguments: { to: 'jo' } }],
+    })
     // The proposal behind the hold was decided and not executed.
     expect(posted).toEqual([])
     const second = await open(await db.another(), posted)
@@ -163,7 +170,9 @@ describe('a governed session in a loop of your own', () => {
           await result.consumeStream()
           await run.drain(result)
         } else {
-          await run.drain(await new ToolLoopAgent({ model, tools, stopWhen: [isStepCount(5), stopWhen] }).generate({ messages }))
+          await run.drain(
+            await new ToolLoopAgent({ model, tools, stopWhen: [isStepCount(5), stopWhen] }).generate({ messages }),
+          )
         }
       }
       expect(run.status.kind).toBe('finished')

@@ -171,7 +171,11 @@ class OwnLoopRun implements GovernedRun {
     this.#segment = segment
     this.#conversation = conversation
     const { core } = bailiff
-    const dependencies = { ...core, store: core.stores.runs, onChange: (organizationId: string, id: string) => core.live.changed(organizationId, id) }
+    const dependencies = {
+      ...core,
+      store: core.stores.runs,
+      onChange: core.live.changed,
+    }
     this.#state = new SegmentState(segment, dependencies, () =>
       saveState(this.#conversation, { framework: FRAMEWORK, version: STATE_VERSION }),
     )

@@ -5,8 +5,7 @@ import { OPEN_STATUSES } from '../../runs/definition.ts'
 import { runVersion } from '../../storage/run-version.ts'
 import type { App, RouteDependencies } from '../app-env.ts'
 import { requires } from '../auth.ts'
-import { spanJson } from '../json.ts'
-import { readRun } from '../run-view.ts'
+import { readTree } from '../run-view.ts'
 import { IdParam } from '../schemas.ts'
 import { unknownRun } from './runs.ts'
 import { router } from './shapes.ts'
@@ -128,8 +127,7 @@ class RunStream {
     const row = await this.#core.stores.runs.get(organizationId, runId)
     // Deleted while it was watched: there is nothing left to tell.
     if (row === null) return true
-    const run = await readRun(this.#core, row)
-    const spans = (await this.#core.stores.spans.tree(organizationId, runId)).map(spanJson)
+    const { run, spans } = await readTree(this.#core, row)
     const first = this.#version === null
     this.#version = version
     const changedSpans = spans.filter((span) => this.#isNews(span.id, span))

@@ -5,9 +5,9 @@ import type { RunCeilings } from '../../tools/invocation.ts'
 import type { JsonValue } from '../../tools/json.ts'
 import type { App, RouteDependencies } from '../app-env.ts'
 import { may, requires } from '../auth.ts'
-import { runSummaryJson, spanJson } from '../json.ts'
+import { runSummaryJson } from '../json.ts'
 import { HttpProblem, unknownId } from '../problems.ts'
-import { readRun } from '../run-view.ts'
+import { readRun, readTree } from '../run-view.ts'
 import {
   IdParam,
   listOf,
@@ -109,8 +109,7 @@ export function runRoutes({ core, runs }: RouteDependencies): App {
   })
   routes.openapi(tree, async (c) => {
     const run = await find(c.get('identity').organizationId, c.req.valid('param').id)
-    const spans = await core.stores.spans.tree(run.organizationId, run.id)
-    return c.json({ run: await readRun(core, run), spans: spans.map(spanJson) }, 200)
+    return c.json(await readTree(core, run), 200)
   })
   routes.openapi(cancel, async (c) => {
     const identity = c.get('identity')

@@ -154,8 +154,9 @@ CREATE TABLE agent.runs (
   wake_counter    bigint NOT NULL DEFAULT 0,
   -- Segments that failed in a row; a finished model turn sets it back.
   failures        integer NOT NULL DEFAULT 0,
-  -- Names the segment that owns the run while it is running.
+  -- Names the segment that owns the run while it is running, and when it took the run.
   segment_id      uuid,
+  begun_at        timestamptz,
   deadline        timestamptz NOT NULL,
   wake_at         timestamptz,
   created_at      timestamptz NOT NULL DEFAULT now(),

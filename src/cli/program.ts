@@ -1,0 +1,167 @@
+import { readFileSync } from 'node:fs'
+import { Command, Option } from 'commander'
+import type { ApprovalListOptions, ApproveOptions, RejectOptions } from './commands/approvals.ts'
+import type { RunOptions } from './commands/run.ts'
+import type { RunListOptions } from './commands/runs.ts'
+import type { StartOptions } from './commands/start.ts'
+import { contextOf, type CommonOptions } from './context.ts'
+import { EXIT_CODES_HELP } from './exit-codes.ts'
+
+/** Every command and option. What a command needs is loaded when it runs, so that `--help` waits for no driver. */
+export function buildProgram(): Command {
+  const program = new Command('bailiff')
+    .description(
+      'Governed tool calls for AI agents: an agent proposes, Bailiff decides, executes once and bounds the answer.',
+    )
+    .version(ownVersion())
+    .showHelpAfterError('(bailiff --help lists every command)')
+    .addHelpText('after', `\n${EXIT_CODES_HELP}`)
+    .exitOverride()
+  addServerCommands(program)
+  addRunCommands(program)
+  addApprovalCommands(program)
+  addToolCommands(program)
+  return program
+}
+
+function ownVersion(): string {
+  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+    version: string
+  }
+  return version
+}
+
+const CONFIG = ['--config <file>', 'config file; without it, bailiff.config.ts, .js or .mjs in this folder'] as const
+
+/** A command with the option that all of them take. */
+function command(parent: Command, usage: string, description: string): Command {
+  return parent.command(usage).description(description).option('--json', 'machine-readable answer on standard output')
+}
+
+/** One that talks to a running server. */
+function remote(parent: Command, usage: string, description: string): Command {
+  return command(parent, usage, description).option(
+    '--url <url>',
+    'server to talk to, with BAILIFF_API_KEY; without it, the one on the data folder',
+  )
+}
+
+function addServerCommands(program: Command): void {
+  command(program, 'start', 'start the server: runs, approvals and the console')
+    .option(...CONFIG)
+    .addOption(
+      new Option('--log <level>', 'log lines on standard error')
+        .choices(['silent', 'error', 'warn', 'info'])
+        .default('warn'),
+    )
+    .action(async (options: CommonOptions & StartOptions) => {
+      await (await import('./commands/start.ts')).start(contextOf(options), options)
+    })
+  command(program, 'migrate', 'bring the database up to date').action(async (options: CommonOptions) => {
+    await (await import('./commands/migrate.ts')).migrateDatabase(contextOf(options))
+  })
+  command(program, 'doctor', 'check everything a start needs, and change nothing')
+    .option(...CONFIG)
+    .action(async (options: CommonOptions & { config?: string }) => {
+      await (await import('./commands/doctor.ts')).doctor(contextOf(options), options)
+    })
+}
+
+function addRunCommands(program: Command): void {
+  remote(program, 'run <definition>', 'start a run and follow it until it ends or waits for a person')
+    .requiredOption('--input <file>', 'input of the run: a JSON file, or a CSV file with a header row')
+    .option('--as <name>', 'name of the list that the rows of a CSV file become', 'leads')
+    .option('--no-follow', 'return as soon as the run is queued')
+    .action(async (definition: string, options: CommonOptions & RunOptions) => {
+      await (await import('./commands/run.ts')).run(contextOf(options), definition, options)
+    })
+  const runs = program.command('runs').description('look at runs and stop them')
+  listOptions(remote(runs, 'list', 'runs, newest first'))
+    .option('--status <status>', 'queued, running, parked, completed, partial, failed or cancelled')
+    .option('--definition <slug>', 'runs of one definition')
+    .action(async (options: CommonOptions & RunListOptions) => {
+      await (await import('./commands/runs.ts')).listRuns(contextOf(options), options)
+    })
+  remote(runs, 'show <id>', 'one run').action(async (id: string, options: CommonOptions) => {
+    await (await import('./commands/runs.ts')).showRun(contextOf(options), id)
+  })
+  remote(runs, 'tree <id>', 'what happened in a run, turn by turn').action(
+    async (id: string, options: CommonOptions) => {
+      await (await import('./commands/runs.ts')).showTree(contextOf(options), id)
+    },
+  )
+  remote(runs, 'cancel <id>', 'stop a run at its next boundary')
+    .option('--reason <text>', 'kept with the run')
+    .action(async (id: string, options: CommonOptions & { reason?: string }) => {
+      await (await import('./commands/runs.ts')).cancelRun(contextOf(options), id, options)
+    })
+}
+
+function addApprovalCommands(program: Command): void {
+  const approvals = program.command('approvals').description('answer what waits for a person')
+  listOptions(remote(approvals, 'list', 'approvals, oldest first'))
+    .addOption(
+      new Option('--state <state>', 'which ones')
+        .choices(['pending', 'approved', 'rejected', 'expired', 'cancelled', 'stale', 'all'])
+        .default('pending'),
+    )
+    .option('--run <id>', 'of one run')
+    .action(async (options: CommonOptions & ApprovalListOptions) => {
+      await (await import('./commands/approvals.ts')).listApprovals(contextOf(options), options)
+    })
+  remote(approvals, 'show <id>', 'one approval with its exact arguments').action(
+    async (id: string, options: CommonOptions) => {
+      await (await import('./commands/approvals.ts')).showApproval(contextOf(options), id)
+    },
+  )
+  answerOptions(remote(approvals, 'approve <id...>', 'show an approval and allow exactly that call'))
+    .addOption(
+      new Option('--outcome <outcome>', 'where nobody knows whether a call took effect').choices([
+        'arrived',
+        'send-again',
+      ]),
+    )
+    .action(async (ids: string[], options: CommonOptions & ApproveOptions) => {
+      await (await import('./commands/approvals.ts')).approve(contextOf(options), ids, options)
+    })
+  answerOptions(remote(approvals, 'reject <id...>', 'show an approval and refuse that call'))
+    .option('--stop-run', 'stop the run too')
+    .action(async (ids: string[], options: CommonOptions & RejectOptions) => {
+      await (await import('./commands/approvals.ts')).reject(contextOf(options), ids, options)
+    })
+}
+
+function addToolCommands(program: Command): void {
+  const tools = program.command('tools').description('look at tools, check them, switch them off')
+  remote(tools, 'list', 'tools with their versions and states').action(async (options: CommonOptions) => {
+    await (await import('./commands/tools.ts')).listTools(contextOf(options))
+  })
+  command(tools, 'check', 'check the tools, rules and definitions of a config file, without a server')
+    .option(...CONFIG)
+    .action(async (options: CommonOptions & { config?: string }) => {
+      await (await import('./commands/check.ts')).checkTools(contextOf(options), options)
+    })
+  remote(tools, 'enable <name>', 'let agents call a tool again').action(
+    async (name: string, options: CommonOptions) => {
+      await (await import('./commands/tools.ts')).setTool(contextOf(options), name, true)
+    },
+  )
+  remote(tools, 'disable <name>', 'refuse every call of a tool from now on').action(
+    async (name: string, options: CommonOptions) => {
+      await (await import('./commands/tools.ts')).setTool(contextOf(options), name, false)
+    },
+  )
+}
+
+function listOptions(list: Command): Command {
+  return list
+    .option('--limit <count>', 'entries of one page, at most 200', '50')
+    .option('--cursor <id>', 'where the next page starts')
+}
+
+function answerOptions(answer: Command): Command {
+  return answer
+    .option('--note <text>', 'kept with the answer; a rejected agent reads it')
+    .option('--hash <hash>', 'refuse unless the arguments still have this hash')
+    .option('-y, --yes', 'do not ask before answering')
+}

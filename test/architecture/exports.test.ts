@@ -1,0 +1,139 @@
+import { readFileSync } from 'node:fs'
+import { join, posix } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { packageOf } from './imports.ts'
+import { readSources, ROOT } from './source-files.ts'
+
+interface Package {
+  readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>
+  readonly files: readonly string[]
+  readonly dependencies: Readonly<Record<string, string>>
+  readonly peerDependencies: Readonly<Record<string, string>>
+  readonly peerDependenciesMeta: Readonly<Record<string, { readonly optional: boolean }>>
+}
+
+const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Package
+const sources = new Map(readSources(['src']).map((file) => [file.path, file]))
+
+/** Source file of each public entry, by subpath. */
+const ENTRIES = new Map(
+  Object.entries(manifest.exports).flatMap(([subpath, target]) =>
+    typeof target === 'string' ? [] : [[subpath, posix.normalize(target['bailiff:source'] ?? '')] as const],
+  ),
+)
+
+/** What each entry offers at run time. A name that comes or goes is a decision about the public surface: write it here. */
+const NAMES: Readonly<Record<string, readonly string[]>> = {
+  '.': [
+    'ApprovalRequired',
+    'CancelRequested',
+    'ClaimInFlight',
+    'ConflictError',
+    'DEFAULT_CEILINGS',
+    'ERROR_CODES',
+    'NotFoundError',
+    'OutcomeUnknownError',
+    'RegistryError',
+    'RetryableUpstreamError',
+    'UpstreamUnavailableError',
+    'ValidationError',
+    'createBailiff',
+    'internalTool',
+    'modelToolName',
+    'ok',
+    'vendorTool',
+  ],
+  './ai-sdk': ['aiSdkFramework', 'declareTools', 'governed', 'modelProvider', 'resolveModel'],
+  './pg': ['DatabaseUnavailable', 'pgDatabase'],
+  './pglite': ['DataFolderInUse', 'pgliteDatabase'],
+  './server': ['ConfigError', 'defineConfig', 'loadConfig', 'readCsvInput'],
+  './testing': ['manualEngine', 'scriptedModel', 'scriptedTurns', 'testBailiff'],
+  './handlers/crm': ['crmTools', 'scopedPeople'],
+  './handlers/email': ['emailTools', 'recipientIsNew'],
+}
+
+/** Optional peers an entry may load as soon as it is imported: the one it is about. Everything else loads when it is used. */
+const PEERS: Readonly<Record<string, readonly string[]>> = {
+  '.': [],
+  './ai-sdk': ['ai'],
+  './pg': ['pg'],
+  './pglite': ['@electric-sql/pglite'],
+  './server': [],
+  './testing': [],
+  './handlers/crm': [],
+  './handlers/email': [],
+}
+
+describe('the public surface', () => {
+  test('is what is written here, entry by entry', async () => {
+    const offered = [...ENTRIES].map(async ([subpath, path]) => {
+      const entry = (await import(pathToFileURL(join(ROOT, path)).href)) as object
+      return [subpath, Object.keys(entry).toSorted()]
+    })
+    expect(Object.fromEntries(await Promise.all(offered))).toEqual(NAMES)
+  })
+
+  test('has a type, a build and a source for every entry', () => {
+    for (const [subpath, path] of ENTRIES) {
+      const built = `./${path.replace(/^src\//, 'dist/').replace(/\.ts$/, '')}`
+      expect(manifest.exports[subpath]).toEqual({
+        'bailiff:source': `./${path}`,
+        types: `${built}.d.ts`,
+        default: `${built}.js`,
+      })
+      expect(sources.has(path)).toBe(true)
+    }
+    expect(ENTRIES.size).toBe(Object.keys(NAMES).length)
+  })
+})
+
+describe('peers', () => {
+  test.each(Object.entries(PEERS))('%s loads no optional peer but its own', (subpath, allowed) => {
+    const { packages, files } = reachedFrom(ENTRIES.get(subpath) ?? '')
+    expect(files.size).toBeGreaterThan(0)
+    const peers = [...packages].filter((name) => Object.hasOwn(manifest.peerDependencies, name))
+    expect(peers.toSorted()).toEqual(allowed)
+    const unknown = [...packages].filter(
+      (name) => !name.startsWith('node:') && !Object.hasOwn(manifest.dependencies, name) && !peers.includes(name),
+    )
+    expect(unknown).toEqual([])
+  })
+
+  test('the root entry reaches neither server nor framework, and no driver, in what it loads and in its types', () => {
+    const { packages, files } = reachedFrom('src/index.ts', ['value', 'type'])
+    expect(files.has('src/tools/default-invoker.ts')).toBe(true)
+    const foreign = ['ai', 'pg', 'pg-boss', '@electric-sql/pglite', 'nodemailer', 'hono', 'pino', 'commander']
+    expect(foreign.filter((name) => packages.has(name))).toEqual([])
+    expect([...files].filter((path) => /^src\/(server|cli|testing|frameworks|engines|handlers)\//.test(path))).toEqual([])
+  })
+
+  test('every peer is optional, and every package the sources import is declared', () => {
+    expect(Object.keys(manifest.peerDependenciesMeta).toSorted()).toEqual(Object.keys(manifest.peerDependencies).toSorted())
+    expect(Object.values(manifest.peerDependenciesMeta).every((meta) => meta.optional)).toBe(true)
+    const imported = new Set(
+      [...sources.values()]
+        .filter(({ path }) => !/\.(test|test-d)\.ts$/.test(path))
+        .flatMap(({ imports }) => imports.map(({ specifier }) => packageOf(specifier)))
+        .filter((name) => name !== null && !name.startsWith('node:')),
+    )
+    const declared = new Set([...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies)])
+    expect([...imported].filter((name) => name === null || !declared.has(name))).toEqual([])
+    expect([...declared].filter((name) => !imported.has(name))).toEqual([])
+  })
+})
+
+/** Files and packages that come in with an entry, by static import. */
+function reachedFrom(entry: string, kinds: readonly string[] = ['value']) {
+  const files = new Set<string>([entry])
+  const packages = new Set<string>()
+  for (const path of files) {
+    for (const { specifier, kind } of sources.get(path)?.imports ?? []) {
+      if (!kinds.includes(kind)) continue
+      const name = packageOf(specifier)
+      if (name !== null) packages.add(name)
+      else files.add(posix.join(posix.dirname(path), specifier))
+    }
+  }
+  return { files, packages }
+}
