@@ -4,7 +4,6 @@ import { z } from 'zod'
 import { createBailiff } from '../src/bailiff.ts'
 import { governed } from '../src/frameworks/ai-sdk/index.ts'
 import { createRuntime } from '../src/runtime.ts'
-import { DEFAULT_CEILINGS } from '../src/runs/definition.ts'
 import type { AgentFramework, AgentSession, SessionEvent, SessionRequest } from '../src/runs/session.ts'
 import { manualEngine } from '../src/testing/manual-engine.ts'
 import type { Script, ScriptedCall, ScriptedConversation } from '../src/testing/script.ts'
@@ -318,14 +317,8 @@ describe('what the invoker answers', () => {
 })
 
 async function messagesOf(runId: string): Promise<readonly unknown[]> {
-  const rows = await rowsOf<{ state: { session: { state: { messages: unknown[] } } } }>(
-    `SELECT state FROM agent.run_sessions WHERE run_id = '${runId}'`,
-  )
-  const { state } = rows[0]!
-  const found = JSON.stringify(state)
-  const at = found.indexOf('"messages":')
-  expect(at).toBeGreaterThan(0)
-  return findMessages(state)
+  const [row] = await rowsOf<{ state: unknown }>(`SELECT state FROM agent.run_sessions WHERE run_id = '${runId}'`)
+  return findMessages(row?.state)
 }
 
 /** The conversation inside a saved state, wherever the adapter keeps it. */
@@ -349,7 +342,8 @@ function probe(calls: readonly ProbedCall[], behaviour: { readonly everythingIsA
   const reads: Probe['reads'] = []
   const open = (request: SessionRequest): AgentSession => {
     const isRead = (tool: string): boolean =>
-      behaviour.everythingIsARead === true || request.contracts.find(({ name }) => name === tool)?.sideEffects === 'read'
+      behaviour.everythingIsARead === true ||
+      request.contracts.find(({ name }) => name === tool)?.sideEffects === 'read'
     let answered = false
     async function* advance(): AsyncGenerator<SessionEvent, void> {
       if (answered) {
@@ -390,6 +384,5 @@ async function runUnder(adapter: AgentFramework, options: Omit<WorldOptions, 'da
     source: 'api',
   })
   await engine.settle()
-  expect(DEFAULT_CEILINGS.maxTurns).toBeGreaterThan(1)
   return { w, run }
 }

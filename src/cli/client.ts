@@ -58,7 +58,7 @@ function noServer(message: string): CommandFailed {
   return new CommandFailed(
     EXIT.noServer,
     message,
-    'start one with: bailiff start (in this repository: npm start); or name one with --url and BAILIFF_API_KEY',
+    'start one with: bailiff start; or name one with --url and BAILIFF_API_KEY',
   )
 }
 

@@ -10,8 +10,8 @@ import { lint } from './lint.ts'
 import type { Value } from './operations.ts'
 import { ConditionError } from './operations.ts'
 import { didYouMean } from './suggest.ts'
+import { factNameProblem } from '../tools/fact-name.ts'
 import {
-  factNameProblem,
   FAMILIAR_NAMES,
   FUNCTION_NAMES,
   isMacro,

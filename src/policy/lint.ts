@@ -4,7 +4,8 @@ import type { Condition, EachNode, Position } from './condition.ts'
 import { partsOf } from './condition.ts'
 import type { NumberKind } from './number-kinds.ts'
 import { isArithmetic, numberKind } from './number-kinds.ts'
-import { isReserved, PRINCIPAL_FIELDS, RESERVED_NAMES, RUN_FIELDS } from './vocabulary.ts'
+import { isReserved, RESERVED_NAMES } from '../tools/fact-name.ts'
+import { PRINCIPAL_FIELDS, RUN_FIELDS } from './vocabulary.ts'
 import { excerpt, notFound, parenthesised, shown } from './wording.ts'
 
 /** A fault that a person can fix in the text of a condition. */

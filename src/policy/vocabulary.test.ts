@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { compileExpression } from './expression.ts'
-import { factNameProblem, isOfFactType } from './vocabulary.ts'
+import { factNameProblem } from '../tools/fact-name.ts'
+import { isOfFactType } from './vocabulary.ts'
 
 describe('the name of a fact', () => {
   test.each(['recipient_is_new', 'a', 'x9', 'a'.repeat(48), 'types', 'in_stock'])(

@@ -48,12 +48,19 @@ export interface SegmentPorts {
   inTurn<T>(work: () => Promise<T>): Promise<T>
   turnStarted(): void
   /** Records the turn's spend and saves the session, together. */
-  turnEnded(turn: { readonly usage: ModelUsage; readonly text: string }): Promise<void>
+  turnEnded(turn: EndedTurn): Promise<void>
   /** Saves the open proposals *before* any of them is looked at, so that a restart meets the same ones. */
   paused(proposals: readonly Proposal[]): Promise<Pause>
   /** Counts the answered calls of a pause. */
   answered(calls: number): void
   onText(delta: string): void
+}
+
+export interface EndedTurn {
+  readonly usage: ModelUsage
+  readonly text: string
+  /** Whether the conversation went on; false once a read of this turn has stopped the segment. */
+  readonly progressed: boolean
 }
 
 export interface SegmentStart {
@@ -77,7 +84,7 @@ export async function drain(session: AgentSession, ports: SegmentPorts, start: S
       if (answered.kind !== 'answered') return answered
       input = { kind: 'results', results: answered.results }
     }
-    const end = await converse(session, ports, { input, signal: start.signal })
+    const end = await converse(session, ports, { input, signal: start.signal, stop: start.stop })
     if ('outcome' in end) return end.outcome
     // The stop is read before the framework's status: a write proposed beside a stopped read must not be drained.
     const stop = start.stop.current ?? (end.kind === 'stopped' ? end.stop : null)
@@ -92,7 +99,7 @@ export async function drain(session: AgentSession, ports: SegmentPorts, start: S
 async function converse(
   session: AgentSession,
   ports: SegmentPorts,
-  stretch: { readonly input: SessionInput; readonly signal: AbortSignal },
+  stretch: Pick<SegmentStart, 'input' | 'signal' | 'stop'>,
 ): Promise<SessionEnd | { readonly outcome: SegmentOutcome }> {
   for await (const event of session.advance(stretch.input, stretch.signal)) {
     switch (event.type) {
@@ -106,7 +113,7 @@ async function converse(
         ports.onText(event.text)
         break
       case 'turn-end':
-        await ports.turnEnded({ usage: event.usage, text: event.text })
+        await ports.turnEnded({ usage: event.usage, text: event.text, progressed: stretch.stop.current === null })
         break
       case 'end':
         return event.end

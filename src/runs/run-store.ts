@@ -73,6 +73,8 @@ export type BeginOutcome =
 export interface TurnRecord {
   readonly span: { readonly id: string; readonly startedAt: Date; readonly text: string }
   readonly usage: ModelUsage & { readonly costCents: number; readonly usageId: string }
+  /** False when a read of the turn stopped the segment: the turn is paid for, and its try still counts as failed. */
+  readonly progressed: boolean
   readonly saved: SavedRunSession
   /** Tool calls of the run so far. */
   readonly toolCalls: number

@@ -2,9 +2,9 @@ import { remainder, type RunUse } from '../decision/ceilings.ts'
 import type { ToolInvocation } from '../tools/invocation.ts'
 import type { AmbientSpans, ToolInvoker } from '../tools/invoker.ts'
 import type { PriceBook } from '../usage/prices.ts'
-import type { SegmentPorts } from './drain-loop.ts'
+import type { EndedTurn, SegmentPorts } from './drain-loop.ts'
 import type { Pause, RunStore, Segment } from './run-store.ts'
-import type { ModelUsage, SessionState } from './session.ts'
+import type { SessionState } from './session.ts'
 
 export interface SegmentDependencies {
   readonly store: Pick<RunStore, 'cancelRequested' | 'recordTurn' | 'saveSession' | 'spentCents'>
@@ -29,6 +29,8 @@ export class SegmentState {
   #toolCalls: number
   #spentCents: number
   #turn: { id: string; startedAt: Date }
+  /** Open until a turn got past it: a turn that a fault broke off leaves the proposals where they were. */
+  #pause: Pause | null
 
   /** `save` answers the session as it stands whenever it is asked. */
   constructor(segment: Segment, deps: SegmentDependencies, save: () => SessionState) {
@@ -39,6 +41,7 @@ export class SegmentState {
     this.#turns = segment.use.turns
     this.#toolCalls = segment.use.toolCalls
     this.#spentCents = segment.use.spentCents
+    this.#pause = segment.saved?.pause ?? null
     // The proposals of a resumed pause stay under the turn that made them.
     this.#turn = { id: segment.saved?.pause?.turnSpanId ?? segment.run.id, startedAt: deps.now() }
     const { run } = segment
@@ -71,14 +74,16 @@ export class SegmentState {
     return { turns: this.#turns, toolCalls: this.#toolCalls, elapsedS, spentCents: this.#spentCents }
   }
 
-  async #turnEnded(turn: { readonly usage: ModelUsage; readonly text: string }): Promise<void> {
+  async #turnEnded(turn: EndedTurn): Promise<void> {
     const { run } = this.#segment
     const costCents = this.#deps.prices.costCents(turn.usage) ?? 0
+    if (turn.progressed) this.#pause = null
     await this.#deps.store.recordTurn(this.#segment, {
       span: { id: this.#turn.id, startedAt: this.#turn.startedAt, text: turn.text },
       usage: { ...turn.usage, costCents, usageId: this.#deps.newId() },
-      saved: { session: this.#save(), pause: null },
+      saved: { session: this.#save(), pause: this.#pause },
       toolCalls: this.#toolCalls,
+      progressed: turn.progressed,
     })
     this.#turns += 1
     this.#spentCents =
@@ -90,6 +95,7 @@ export class SegmentState {
 
   async #paused(pause: Pause): Promise<Pause> {
     await this.#deps.store.saveSession(this.#segment, { session: this.#save(), pause })
+    this.#pause = pause
     return pause
   }
 }

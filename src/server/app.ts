@@ -127,7 +127,8 @@ function partsOf(error: Error, logger: Logger): ProblemParts {
 }
 
 function partsOfHono(error: HTTPException): ProblemParts {
-  switch (error.status) {
+  const status: number = error.status
+  switch (status) {
     case 413:
       return { code: 'payload_too_large', detail: 'the body is too large', remedy: 'send less' }
     case 415:

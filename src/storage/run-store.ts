@@ -166,7 +166,11 @@ class SqlRunStore implements RunStore {
   async recordTurn(segment: Segment, turn: TurnRecord): Promise<void> {
     const { run } = segment
     await this.#database.transaction(async (tx) => {
-      await own(tx, segment, { turns: sql<number>`turns + 1`, tool_calls: turn.toolCalls, failures: 0 })
+      await own(tx, segment, {
+        turns: sql<number>`turns + 1`,
+        tool_calls: turn.toolCalls,
+        ...(turn.progressed ? { failures: 0 } : {}),
+      })
       await saveSession(tx, segment, turn.saved)
       await tx.kysely
         .insertInto('agent.spans')

@@ -23,7 +23,8 @@ import type { Credential } from './invocation.ts'
 import type { HandlerAnswer, ToolResult } from './models.ts'
 import { validateOutput } from './output-validation.ts'
 import type { ToolRegistry } from './registry.ts'
-import { failure } from './result.ts'
+import { redactText } from './redact.ts'
+import { failure, success } from './result.ts'
 
 interface ExecutePorts {
   readonly registry: ToolRegistry
@@ -43,31 +44,27 @@ interface Claimed {
 const SAFE_ATTEMPTS = 3
 const SAFE_BACKOFF_MS = 250
 
-/** What the invoker saw: the answer, or the way it failed. */
-type Outcome =
-  | { readonly observed: 'ok'; readonly result: ToolResult }
-  | {
-      readonly observed: Exclude<Observed, 'ok'>
-      readonly code: ErrorCode | null
-      readonly message: string
-      readonly error: unknown
-    }
+/** What the invoker saw. */
+interface Outcome {
+  readonly observed: Observed
+  /** Null when the segment ends: the model reads nothing about a fault. */
+  readonly result: ToolResult | null
+  readonly error: unknown
+}
 
 /** Connection, handler, boundary, and the ending of the claim. */
 export async function executeCall(ports: ExecutePorts, call: AdmittedCall, claimed: Claimed): Promise<ToolResult> {
-  const outcome = await observe(ports, call)
-  const result = outcome.observed === 'ok' ? outcome.result : resultOf(outcome)
-  const claim = claimed.attempt === null ? null : endingOfClaim(outcome.observed)
+  const { observed, result, error } = await observe(ports, call)
   const closed = await ports.ledger.close(call, {
-    claim,
+    claim: claimed.attempt === null ? null : endingOfClaim(observed),
     result,
-    status: outcome.observed === 'ok' ? 'ok' : 'error',
-    code: result === null ? errorName(outcome) : (result.error?.code ?? null),
+    status: observed === 'ok' ? 'ok' : 'error',
+    code: result === null ? faultName(error) : (result.error?.code ?? null),
     decision: claimed.record,
     replayed: false,
     attempt: claimed.attempt,
   })
-  if (result === null) throw outcome.observed === 'ok' ? new Error('unreachable') : outcome.error
+  if (result === null) throw error
   if (closed === 'stale') throw new ClaimInFlight(call.toolName, ports.now())
   return result
 }
@@ -75,34 +72,41 @@ export async function executeCall(ports: ExecutePorts, call: AdmittedCall, claim
 async function observe(ports: ExecutePorts, call: AdmittedCall): Promise<Outcome> {
   const ms = callBudgetMs(call.spec.timeoutS, call.invocation.deadline, ports.now())
   // Nothing outside saw this call, so unlike a timeout while the handler ran it can be forgotten.
-  if (ms === 0) return failed('timeout_before', 'the run is past its deadline; the call was not made', { error: null })
-  let reached = false
-  let credential: Credential | null = null
+  if (ms === 0) return failed('timeout_before', { message: 'the run is past its deadline; the call was not made' })
+  const reached: Reached = { handler: false, credential: null }
   let answer: HandlerAnswer<unknown>
   try {
     answer = await withDeadline(ms, async (signal) => {
-      credential = await resolveConnection(ports, call)
+      reached.credential = await resolveConnection(ports, call)
       signal.throwIfAborted()
-      reached = true
-      return runHandler(ports, call, { credential, idempotencyKey: downstreamKey(call), signal })
+      reached.handler = true
+      return runHandler(ports, call, { credential: reached.credential, idempotencyKey: downstreamKey(call), signal })
     })
   } catch (error) {
-    return classify(error, reached)
+    return classify(error, call, reached)
   }
-  return passBoundary(call, answer, credential)
+  return passBoundary(call, answer, secretsOf(reached))
+}
+
+/** How far a call got before it failed. */
+interface Reached {
+  handler: boolean
+  credential: Credential | null
+}
+
+function secretsOf({ credential }: Reached): readonly string[] {
+  return credential === null ? [] : Object.values(credential.secrets)
 }
 
 /** A failure past the handler holds the claim: the effect happened, whatever went wrong with its answer. */
-function passBoundary(call: AdmittedCall, answer: HandlerAnswer<unknown>, credential: Credential | null): Outcome {
+function passBoundary(call: AdmittedCall, answer: HandlerAnswer<unknown>, secrets: readonly string[]): Outcome {
   try {
     const valid = validateOutput(call.spec, answer.data)
-    if (valid.kind === 'invalid')
-      return failed('invalid_output', 'the tool answered off its own contract', { error: null })
-    const secrets = credential === null ? [] : Object.values(credential.secrets)
+    if (valid.kind === 'invalid') return failed('invalid_output', { message: 'the tool answered off its own contract' })
     const { data, meta } = boundResult({ spec: call.spec, data: valid.data, meta: answer.meta ?? {}, secrets })
-    return { observed: 'ok', result: { ok: true, data, error: null, meta, stop: null } }
+    return { observed: 'ok', result: success(data, meta), error: null }
   } catch (error) {
-    return failed('raised_after_handler', '', { error })
+    return failed('raised_after_handler', { error })
   }
 }
 
@@ -140,48 +144,65 @@ function downstreamKey(call: AdmittedCall): string | null {
 }
 
 /** By exact class: a wrapper of a database fault must never read as a business failure. */
-function classify(error: unknown, reached: boolean): Outcome {
+function classify(error: unknown, call: AdmittedCall, reached: Reached): Outcome {
   if (error instanceof DeadlineExceeded) {
-    return reached
-      ? failed('timeout_during', 'the call did not answer in time; nobody knows whether it took effect', { error })
-      : failed('timeout_before', 'the call was not made in time', { error })
+    return reached.handler
+      ? failed('timeout_during', {
+          error,
+          message: 'the call did not answer in time; nobody knows whether it took effect',
+        })
+      : failed('timeout_before', { error, message: 'the call was not made in time' })
   }
-  if (!(error instanceof Error)) return failed('raised', '', { error })
+  if (!(error instanceof Error)) return failed('raised', { error })
+  // A domain's own words reach the model, without the credentials of the call and labelled where they came from outside.
+  const said = {
+    error,
+    message: redactText(error.message, secretsOf(reached)),
+    untrusted: call.spec.kind !== 'internal',
+  }
   switch (error.constructor) {
     case NotFoundError:
-      return failed('business_failure', error.message, { error, named: 'not_found' })
+      return failed('business_failure', { ...said, named: 'not_found' })
     case ValidationError:
-      return failed('business_failure', error.message, { error, named: 'invalid_input' })
+      return failed('business_failure', { ...said, named: 'invalid_input' })
     case ConflictError:
-      return failed('business_failure', error.message, { error, named: 'conflict' })
+      return failed('business_failure', { ...said, named: 'conflict' })
     case RetryableUpstreamError:
-      return failed('retryable_upstream', 'the service behind this tool failed for now; nothing happened', { error })
+      return failed('retryable_upstream', {
+        error,
+        message: 'the service behind this tool failed for now; nothing happened',
+      })
     case UpstreamUnavailableError:
-      return failed('unavailable', 'the service behind this tool cannot do this', { error })
+      return failed('unavailable', { error, message: 'the service behind this tool cannot do this' })
     case OutcomeUnknownError:
-      return failed('outcome_unknown', 'the answer was lost; nobody knows whether the call took effect', { error })
+      return failed('outcome_unknown', {
+        error,
+        message: 'the answer was lost; nobody knows whether the call took effect',
+      })
     case ConnectionError:
-      return failed('connection', error.message, { error, named: (error as ConnectionError).code })
+      return failed('connection', { error, message: error.message, named: (error as ConnectionError).code })
     default:
-      return failed('raised', '', { error })
+      return failed('raised', { error })
   }
 }
 
-/** `named` is the code of a failure that has one of its own. */
+interface Failed {
+  readonly message?: string
+  readonly error?: unknown
+  /** The code of a failure that has one of its own. */
+  readonly named?: ErrorCode
+  readonly untrusted?: boolean
+}
+
 function failed(
   observed: Exclude<Observed, 'ok'>,
-  message: string,
-  from: { error: unknown; named?: ErrorCode },
+  { message = '', error = null, named, untrusted = false }: Failed,
 ): Outcome {
-  return { observed, code: codeOf(observed, from.named ?? null), message, error: from.error }
+  const code = codeOf(observed, named ?? null)
+  return { observed, error, result: code === null ? null : failure({ code, message, stop: null, untrusted }) }
 }
 
-/** Null when the segment ends: the model reads nothing about a fault. */
-function resultOf(outcome: Exclude<Outcome, { observed: 'ok' }>): ToolResult | null {
-  return outcome.code === null ? null : failure({ code: outcome.code, message: outcome.message, stop: null })
-}
-
-function errorName(outcome: Outcome): string | null {
-  if (outcome.observed === 'ok') return null
-  return outcome.error instanceof Error ? outcome.error.name.slice(0, 64) : outcome.observed
+/** For the tree: the class of what was raised, never its text. */
+function faultName(error: unknown): string {
+  return error instanceof Error ? error.name.slice(0, 64) : 'raised'
 }

@@ -1,3 +1,4 @@
+import { factNameProblem, isReserved } from './fact-name.ts'
 import type { ToolDeclaration } from './declarations.ts'
 import type { FactResolver, FactType } from './handler.ts'
 import { isJsonObject, own } from './json.ts'
@@ -14,9 +15,6 @@ type Finding = Omit<RegistryFault, 'tool'>
 
 /** Characters of a description; the longest published one seen has 1,830. */
 const MAX_DESCRIPTION = 4096
-
-/** Names a rule already reads; a fact under one of them would hide it. */
-const RESERVED_FACTS: ReadonlySet<string> = new Set(['principal', 'run', 'arguments', 'tool'])
 
 /** Bytes of `[]` and `{}`, the smallest structures an answer can be bounded to. */
 const MIN_OUTPUT_BYTES = 2
@@ -228,7 +226,7 @@ function checkFacts({ policyFacts }: Spec, facts: ReadonlyMap<string, FactResolv
   return [
     ...repeated.map((fact) => finding('policyFacts', `names ${fact} twice`, 'name it once')),
     ...policyFacts.flatMap((fact) => {
-      if (RESERVED_FACTS.has(fact))
+      if (isReserved(fact))
         return [finding('policyFacts', `${fact} is what every rule already reads`, 'rename the fact')]
       return facts.has(fact)
         ? []
@@ -243,15 +241,8 @@ const FACT_TYPES: ReadonlySet<FactType> = new Set(['bool', 'string', 'int', 'dou
 export function checkResolvers(resolvers: readonly FactResolver[]): RegistryFault[] {
   return resolvers.flatMap((resolver, index) => {
     const found: Finding[] = []
-    if (!/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(resolver.name) || RESERVED_FACTS.has(resolver.name)) {
-      found.push(
-        finding(
-          'name',
-          'is not a name a rule can read',
-          `use an identifier, and none of ${[...RESERVED_FACTS].join(', ')}`,
-        ),
-      )
-    }
+    const problem = factNameProblem(resolver.name)
+    if (problem !== null) found.push(finding('name', `is not a name a rule can read: ${problem}`, 'rename the fact'))
     if (!FACT_TYPES.has(resolver.type))
       found.push(finding('type', 'is not known', 'use bool, string, int, double, list or map'))
     if (typeof resolver.resolve !== 'function')

@@ -35,7 +35,7 @@ describe('a trusted result', () => {
     const result = failure({ code: 'budget_exhausted', message: 'the budget is spent', stop: 'budget_exhausted' })
     const payload = modelPayload(result, 'research.search')
     expect(payload).toBe(
-      '{"ok":false,"error":{"code":"budget_exhausted","message":"the budget is spent","retryable":false}}',
+      '{"ok":false,"error":{"code":"budget_exhausted","message":"the budget is spent","retryable":false},"partial":"budget_exhausted"}',
     )
     expect(modelPayload({ ...result, stop: null }, 'research.search')).toBe(payload)
   })

@@ -24,7 +24,7 @@ export function failure({ code, message, stop, untrusted = false }: Failure): To
     ok: false,
     data: null,
     error: { code, message: said === '' ? title : said, retryable },
-    meta: { truncated: false, untrusted },
+    meta: { truncated: false, untrusted, ...(stop === 'budget_exhausted' ? { partialReason: stop } : {}) },
     stop,
   }
 }

@@ -48,7 +48,7 @@ describe('a title', () => {
     ["test.skip('T01 says so', () => {})", []],
     ["test.todo('T01 says so')", []],
     ["// test('T01 says so')", []],
-    ["const text = \"test('T01 says so')\"", []],
+    ['const text = "test(\'T01 says so\')"', []],
     ["pattern.test('T01')", []],
   ])('%s', (source, expected) => {
     expect(titlesOf(tokensOf(source).tokens).flatMap(idsOf)).toEqual(expected)

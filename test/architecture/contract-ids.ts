@@ -112,7 +112,10 @@ export const CONTRACT_IDS: Readonly<Record<string, ContractRow>> = {
   R34: { says: 'only a paid success is charged', planned: 'vendors' },
   R35: 'an answer is made smaller without breaking its structure',
   R36: 'what came from outside is labelled and is data',
-  R37: { says: 'a connection is connected, needs attention or is revoked, and shows no credential', planned: 'connections' },
+  R37: {
+    says: 'a connection is connected, needs attention or is revoked, and shows no credential',
+    planned: 'connections',
+  },
   R38: 'stored names keep their dot; the adapter alone derives the other',
   R39: 'a declaration that does not hold together is refused before anything runs',
   R40: 'a preview only reads, and the approval does not depend on it',

@@ -105,11 +105,15 @@ describe('peers', () => {
     expect(files.has('src/tools/default-invoker.ts')).toBe(true)
     const foreign = ['ai', 'pg', 'pg-boss', '@electric-sql/pglite', 'nodemailer', 'hono', 'pino', 'commander']
     expect(foreign.filter((name) => packages.has(name))).toEqual([])
-    expect([...files].filter((path) => /^src\/(server|cli|testing|frameworks|engines|handlers)\//.test(path))).toEqual([])
+    expect([...files].filter((path) => /^src\/(server|cli|testing|frameworks|engines|handlers)\//.test(path))).toEqual(
+      [],
+    )
   })
 
   test('every peer is optional, and every package the sources import is declared', () => {
-    expect(Object.keys(manifest.peerDependenciesMeta).toSorted()).toEqual(Object.keys(manifest.peerDependencies).toSorted())
+    expect(Object.keys(manifest.peerDependenciesMeta).toSorted()).toEqual(
+      Object.keys(manifest.peerDependencies).toSorted(),
+    )
     expect(Object.values(manifest.peerDependenciesMeta).every((meta) => meta.optional)).toBe(true)
     const imported = new Set(
       [...sources.values()]

@@ -37,7 +37,7 @@ export async function listApprovals(
     ...(run === undefined ? {} : { runId: run }),
     ...(cursor === undefined ? {} : { cursor }),
   })
-  const page = await client.get<ListAnswer<ApprovalJson>>(`/api/v1/approvals?${query}`)
+  const page = await client.get<ListAnswer<ApprovalJson>>(`/api/v1/approvals?${query.toString()}`)
   context.answer(page, () => {
     if (page.items.length === 0) return state === 'pending' ? 'nothing waits for you' : 'no approvals'
     const rows = page.items.map((approval) => [

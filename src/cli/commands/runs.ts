@@ -19,7 +19,7 @@ export async function listRuns(context: Context, { status, definition, limit, cu
     ...(definition === undefined ? {} : { definition }),
     ...(cursor === undefined ? {} : { cursor }),
   })
-  const page = await client.get<ListAnswer<RunSummaryJson>>(`/api/v1/runs?${query}`)
+  const page = await client.get<ListAnswer<RunSummaryJson>>(`/api/v1/runs?${query.toString()}`)
   context.answer(page, () => {
     if (page.items.length === 0) return 'no runs'
     const rows = page.items.map((run) => [

@@ -20,7 +20,7 @@ export async function start(context: Context, options: StartOptions): Promise<vo
   const settings = readSettings(context.environment)
   const config = await loadConfig(options.config ?? (await findConfig(process.cwd())))
   const interrupted = interruption(context)
-  const announce = context.json ? () => undefined : context.out
+  const announce = (line: string): void => (context.json ? undefined : context.out(line))
   const platform = await open(settings, { settings, config, announce, logger: serverLogger(options.log ?? 'warn') })
   if (context.json)
     context.out(

@@ -221,7 +221,11 @@ class OwnLoopRun implements GovernedRun {
     if (this.#stop.current === null)
       this.#conversation = { messages: [...this.#conversation.messages, ...response.messages], proposals }
     ports.turnStarted()
-    await ports.turnEnded({ text, usage: usageOf(response.modelId, usage) })
+    await ports.turnEnded({
+      text,
+      usage: usageOf(response.modelId, usage),
+      progressed: this.#stop.current === null,
+    })
     if (this.#stop.current !== null) return this.#end(outcomeOf(this.#stop.current))
     if (proposals.length === 0) return this.#end({ kind: 'completed', text })
     return this.#answer(await ports.paused(proposals))

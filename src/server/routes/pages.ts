@@ -11,6 +11,7 @@ const ASSETS: Readonly<Record<string, string>> = {
   'console.js': 'text/javascript; charset=utf-8',
   'elements.js': 'text/javascript; charset=utf-8',
   'inbox.js': 'text/javascript; charset=utf-8',
+  'icon.svg': 'image/svg+xml',
   'run.js': 'text/javascript; charset=utf-8',
   'session.js': 'text/javascript; charset=utf-8',
 }
