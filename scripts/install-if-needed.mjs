@@ -15,6 +15,10 @@ const installed = existsSync(marker) ? readFileSync(marker, 'utf8') : ''
 
 if (installed !== wanted) {
   console.log('bailiff: installing the locked dependencies (once)')
-  execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: root, stdio: 'inherit', shell: process.platform === 'win32' })
+  execFileSync('npm', ['ci', '--no-audit', '--no-fund'], {
+    cwd: root,
+    stdio: 'inherit',
+    shell: process.platform === 'win32',
+  })
   writeFileSync(marker, wanted)
 }

@@ -47,7 +47,11 @@ export interface CoreOptions {
   readonly logger?: Logger
   readonly reporter?: ErrorReporter
   readonly now?: () => Date
+  /** Wraps each port of the decision path as it is wired: to trace, to count, to crash on purpose. */
+  readonly instrument?: Instrument
 }
+
+export type Instrument = <T extends object>(port: 'ledger' | 'policy' | 'connections' | 'runs', implementation: T) => T
 
 /** Every part of the decision path, wired to one database. Organization-neutral: each verb takes the organization. */
 export interface Core {
@@ -97,23 +101,28 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     report: (error, context) => shared.logger.error('a fault needs an operator', { error, ...context }),
   }
   const facts = options.facts ?? []
-  const stores = storesOf(database)
+  const instrument: Instrument = options.instrument ?? ((_port, implementation) => implementation)
+  const stores = storesOf(database, instrument)
   const registry = await buildRegistry(options.tools, { facts, versions: stores.tools })
   const catalogue = policyCatalogue(
     registry.names().flatMap((name) => registry.get(name) ?? []),
     facts,
   )
   const live = liveEvents()
-  const ledger = callLedger(database, { newId: shared.newId, onSpan: live.changed })
-  const connections: ConnectionResolver = connectionResolver({
-    store: stores.connections,
-    secrets: options.secrets ?? NO_SECRETS,
-  })
-  const policy = policyEngine({
-    policy: cachedPolicy(policySource(database), catalogue),
-    resolvers: registry.facts,
-    logger: shared.logger,
-  })
+  const ledger = instrument('ledger', callLedger(database, { newId: shared.newId, onSpan: live.changed }))
+  const secrets = options.secrets ?? NO_SECRETS
+  const connections: ConnectionResolver = instrument(
+    'connections',
+    connectionResolver({ store: stores.connections, secrets }),
+  )
+  const policy = instrument(
+    'policy',
+    policyEngine({
+      policy: cachedPolicy(policySource(database), catalogue),
+      resolvers: registry.facts,
+      logger: shared.logger,
+    }),
+  )
   const invoker = new DefaultToolInvoker({
     registry,
     ledger,
@@ -147,14 +156,14 @@ export async function createCore(options: CoreOptions): Promise<Core> {
 
 const NO_SECRETS: SecretSource = { read: () => Promise.resolve({}) }
 
-function storesOf(database: Database): Stores {
+function storesOf(database: Database, instrument: Instrument): Stores {
   return {
     organizations: organizationStore(database),
     definitions: definitionStore(database),
     grants: grantStore(database),
     rules: ruleStore(database),
     tools: toolStore(database),
-    runs: runStore(database),
+    runs: instrument('runs', runStore(database)),
     spans: spanStore(database),
     connections: connectionStore(database),
   }

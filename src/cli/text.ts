@@ -1,8 +1,8 @@
 /**
  * Characters that are not seen, or that change what is seen: controls (a terminal obeys them), direction overrides,
- * zero-width characters and tags. Everything that came from a model or a server is printed with them spelled out.
+ * zero-width characters and tags, but for the one that only makes an emoji of a sign. Everything that came from a model or a server is printed with them spelled out.
  */
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0\u034f\u180b-\u180f\ufe00-\ufe0e]/gu
+const UNSEEN = /(?!\ufe0f)[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 
 /** One line: line breaks are spelled out too. */
 export function oneLine(text: string): string {

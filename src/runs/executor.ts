@@ -111,11 +111,12 @@ export class AgentExecutor {
     if (error instanceof SegmentLost) return { kind: 'idle' }
     const { logger, store, reporter } = this.#deps
     const context = { runId: segment.run.id, organizationId: segment.run.organizationId }
-    logger.error('a segment failed', { ...context, error })
+    const leaving = error instanceof ShuttingDown
+    if (!leaving) logger.error('a segment failed', { ...context, error })
     try {
       await this.#deps.ledger.flush()
-      const failures = await store.release(segment)
-      if (error instanceof ShuttingDown || failures <= this.#deps.maxFailures) return { kind: 'idle' }
+      const failures = await store.release(segment, leaving ? null : faultMessage(error))
+      if (leaving || failures <= this.#deps.maxFailures) return { kind: 'idle' }
       reporter.report(error, context)
       await store.fail(segment.run.id, {
         status: 'failed',

@@ -127,8 +127,10 @@ export interface RunStore {
   saveSession(segment: Segment, saved: SavedRunSession): Promise<void>
   /** `moved` when something woke the run since the segment began: it must look again instead of parking. */
   park(segment: Segment, request: ParkRequest): Promise<'parked' | 'moved'>
-  /** Gives a run whose segment failed back for a later try, with a doubling delay; answers failures in a row. @throws SegmentLost */
-  release(segment: Segment): Promise<number>
+  /** Gives a run whose segment failed back for a later try, with a doubling delay; answers failures in a row. Without a fault it is
+   * queued as it was: the process is leaving. @throws SegmentLost
+   */
+  release(segment: Segment, fault: string | null): Promise<number>
   /** Ends the run and cancels its open approvals. @throws SegmentLost */
   end(segment: Segment, ending: RunEnding): Promise<void>
   /** Ends a run that no segment owns: retries are spent. */

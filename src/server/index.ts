@@ -1,3 +1,18 @@
 export { readCsvInput, type CsvInput } from '../cli/csv-input.ts'
-export { ConfigError, defineConfig, loadConfig } from './config.ts'
-export type { AppParts, AppServices, BailiffConfig, ConnectionSeed, OrganizationSeed } from './config.ts'
+export { createApp, type About, type App, type AppDependencies, type Hosting } from './app.ts'
+export {
+  ConfigError,
+  defineConfig,
+  findConfig,
+  loadConfig,
+  type AppParts,
+  type AppServices,
+  type BailiffConfig,
+  type ConfigFault,
+  type ConnectionSeed,
+  type OrganizationSeed,
+} from './config.ts'
+export { ListenError, type ListenFault } from './listen.ts'
+export { PlatformError, startPlatform, type Platform, type PlatformOptions } from './platform.ts'
+export { readSettings, SettingsError, type Environment, type SettingProblem, type Settings } from './settings.ts'
+export { identityStore, type Identity, type IdentityStore } from '../storage/identity-store.ts'

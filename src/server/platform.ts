@@ -6,6 +6,7 @@ import { createRuntime, type Runtime } from '../runtime.ts'
 import { identityStore, type IdentityStore } from '../storage/identity-store.ts'
 import type { Organization } from '../storage/organization-store.ts'
 import { scopedDb } from '../storage/scoped-db.ts'
+import { sha256Hex } from '../tools/canonical.ts'
 import type { Logger } from '../tools/invoker.ts'
 import { announcement, closingLines } from './announcement.ts'
 import { createApp, type App } from './app.ts'
@@ -192,12 +193,12 @@ interface Leaving {
   readonly url: string
 }
 
-/** The command line's way in: a key that lives as long as this server, in a file only its owner reads. */
+/** The command line's way in: a secret that lives as long as this server, in a file only its owner reads. */
 async function leaveServerFile(
   { settings, identities, organizationId, url }: Leaving,
   endings: Ending[],
 ): Promise<void> {
-  const name = `command line on ${hostname()}:${settings.dataDir}`
+  const name = `command line ${sha256Hex(`${hostname()}:${settings.dataDir}`).slice(0, 6)}`
   const { secret } = await identities.rotateApiKey({ organizationId, kind: 'admin', name })
   const file: ServerFile = { url, pid: process.pid, apiKey: secret, startedAt: new Date().toISOString() }
   endings.push(async () => {

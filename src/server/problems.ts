@@ -42,7 +42,7 @@ export class HttpProblem extends Error {
 /** RFC 9457 problem details. */
 export function problemResponse({ code, detail, remedy, extra, headers }: ProblemParts): Response {
   const { status, title } = CODES[code]
-  const body = { type: `urn:bailiff:problem:${code}`, title, status, detail, code, remedy, ...extra }
+  const body = { ...extra, type: `urn:bailiff:problem:${code}`, title, status, detail, code, remedy }
   return new Response(JSON.stringify(body), {
     status,
     headers: { 'content-type': 'application/problem+json', ...headers },

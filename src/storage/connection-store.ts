@@ -84,27 +84,32 @@ export function connectionStore(database: Queryable): ConnectionAdministration {
       return toConnection(kept)
     },
 
-    async setState({ organizationId, connectionId, state }) {
-      // The id may come from a path or a command line; the database would answer a fault for what is not a UUID.
-      if (!isUuid(connectionId)) return { kind: 'not_found' }
-      const changed = await kysely
-        .updateTable('agent.connections')
-        .set({ state, changed_at: (eb) => eb.fn('now') })
-        .where('organization_id', '=', organizationId)
-        .where('id', '=', connectionId)
-        .where('state', 'in', LEGAL_FROM[state])
-        .returning(COLUMNS)
-        .executeTakeFirst()
-      if (changed !== undefined) return { kind: 'changed', connection: toConnection(changed) }
-      const found = await kysely
-        .selectFrom('agent.connections')
-        .select('state')
-        .where('organization_id', '=', organizationId)
-        .where('id', '=', connectionId)
-        .executeTakeFirst()
-      return found === undefined ? { kind: 'not_found' } : { kind: 'refused', state: found.state }
-    },
+    setState: (change) => setState(database, change),
   }
+}
+
+async function setState(
+  { kysely }: Queryable,
+  { organizationId, connectionId, state }: StateChange,
+): Promise<StateOutcome> {
+  // The id may come from a path or a command line; the database would answer a fault for what is not a UUID.
+  if (!isUuid(connectionId)) return { kind: 'not_found' }
+  const changed = await kysely
+    .updateTable('agent.connections')
+    .set({ state, changed_at: (eb) => eb.fn('now') })
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', connectionId)
+    .where('state', 'in', LEGAL_FROM[state])
+    .returning(COLUMNS)
+    .executeTakeFirst()
+  if (changed !== undefined) return { kind: 'changed', connection: toConnection(changed) }
+  const found = await kysely
+    .selectFrom('agent.connections')
+    .select('state')
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', connectionId)
+    .executeTakeFirst()
+  return found === undefined ? { kind: 'not_found' } : { kind: 'refused', state: found.state }
 }
 
 function rowOf({ organizationId, provider, label, settings }: NewConnection) {

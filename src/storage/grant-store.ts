@@ -40,14 +40,12 @@ export function grantStore(database: Queryable): GrantStore {
         .insertInto('agent.grants')
         .values(valuesOf(command))
         .onConflict((conflict) =>
-          conflict
-            .columns(['organization_id', 'definition', 'tool'])
-            .doUpdateSet({
-              revoked_at: null,
-              revoked_by: null,
-              granted_by: JSON.stringify(command.by),
-              granted_at: sql<Date>`clock_timestamp()`,
-            }),
+          conflict.columns(['organization_id', 'definition', 'tool']).doUpdateSet({
+            revoked_at: null,
+            revoked_by: null,
+            granted_by: JSON.stringify(command.by),
+            granted_at: sql<Date>`clock_timestamp()`,
+          }),
         )
         .execute()
     },

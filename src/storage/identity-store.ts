@@ -154,14 +154,7 @@ export function identityStore(database: Database): IdentityStore {
   return {
     ensureOwner: (owner) => database.transaction((tx) => ensureOwner(tx, owner)),
     setMember: (member) => database.transaction((tx) => setMember(tx, member)),
-    async removeMember(organizationId, userId) {
-      const removed = await kysely
-        .deleteFrom('agent.memberships')
-        .where('organization_id', '=', organizationId)
-        .where('user_id', '=', userId)
-        .executeTakeFirst()
-      return removed.numDeletedRows > 0n
-    },
+    removeMember: (organizationId, userId) => removeMember(kysely, organizationId, userId),
     createApiKey: (request) => insertKey(database, request),
     rotateApiKey: (request) => database.transaction((tx) => rotateKey(tx, request)),
     async retireSecret(secret) {
@@ -171,31 +164,8 @@ export function identityStore(database: Database): IdentityStore {
         .where('key_hash', '=', hashOf(secret))
         .execute()
     },
-    async revokeApiKey(organizationId, id) {
-      const revoked = await kysely
-        .updateTable('agent.api_keys')
-        .set({ revoked_at: sql<Date>`clock_timestamp()` })
-        .where('organization_id', '=', organizationId)
-        .where('id', '=', id)
-        .where('revoked_at', 'is', null)
-        .executeTakeFirst()
-      return revoked.numUpdatedRows > 0n
-    },
-    async listApiKeys(organizationId) {
-      const rows = await kysely
-        .selectFrom('agent.api_keys')
-        .select(['id', 'kind', 'name', 'created_at', 'revoked_at'])
-        .where('organization_id', '=', organizationId)
-        .orderBy('id')
-        .execute()
-      return rows.map(({ id, kind, name, created_at, revoked_at }) => ({
-        id,
-        kind,
-        name,
-        createdAt: created_at,
-        revokedAt: revoked_at,
-      }))
-    },
+    revokeApiKey: (organizationId, id) => revokeKey(kysely, organizationId, id),
+    listApiKeys: (organizationId) => listKeys(kysely, organizationId),
     async createSignInToken({ organizationId, userId, ttlS }) {
       const token = newToken()
       await kysely
@@ -277,6 +247,42 @@ async function setMember(
     .onConflict((conflict) => conflict.columns(['organization_id', 'user_id']).doUpdateSet({ role }))
     .execute()
   return user
+}
+
+async function removeMember(kysely: Queryable['kysely'], organizationId: string, userId: string): Promise<boolean> {
+  const removed = await kysely
+    .deleteFrom('agent.memberships')
+    .where('organization_id', '=', organizationId)
+    .where('user_id', '=', userId)
+    .executeTakeFirst()
+  return removed.numDeletedRows > 0n
+}
+
+async function revokeKey(kysely: Queryable['kysely'], organizationId: string, id: string): Promise<boolean> {
+  const revoked = await kysely
+    .updateTable('agent.api_keys')
+    .set({ revoked_at: sql<Date>`clock_timestamp()` })
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', id)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst()
+  return revoked.numUpdatedRows > 0n
+}
+
+async function listKeys(kysely: Queryable['kysely'], organizationId: string): Promise<readonly ApiKey[]> {
+  const rows = await kysely
+    .selectFrom('agent.api_keys')
+    .select(['id', 'kind', 'name', 'created_at', 'revoked_at'])
+    .where('organization_id', '=', organizationId)
+    .orderBy('id')
+    .execute()
+  return rows.map(({ id, kind, name, created_at, revoked_at }) => ({
+    id,
+    kind,
+    name,
+    createdAt: created_at,
+    revokedAt: revoked_at,
+  }))
 }
 
 async function insertKey(db: Queryable, { organizationId, kind, name }: KeyRequest): Promise<NewApiKey> {

@@ -1,5 +1,4 @@
-import { sql, type RawBuilder, type Selectable } from 'kysely'
-import type { RunSnapshot } from '../runs/definition.ts'
+import { sql, type RawBuilder } from 'kysely'
 import {
   SegmentLost,
   type BeginOutcome,
@@ -17,58 +16,13 @@ import {
   type TurnRecord,
 } from '../runs/run-store.ts'
 import type { SessionState } from '../runs/session.ts'
-import type { RunSource } from '../tools/invocation.ts'
 import type { Database, Queryable } from './database.ts'
 import { pageOf } from './page.ts'
-import type { DatabaseSchema } from './schema.ts'
-import { statement } from './statement.ts'
-
-const NOW = statement('database_now', 'SELECT clock_timestamp() AS now')
-
-const BEAT = statement(
-  'run_beat',
-  `INSERT INTO agent.run_heartbeats AS h (run_id, organization_id, segment_id, beat_at)
-   SELECT id, organization_id, $2::uuid, clock_timestamp() FROM agent.runs WHERE id = $1::uuid AND segment_id = $2::uuid AND status = 'running'
-   ON CONFLICT (run_id) DO UPDATE SET segment_id = EXCLUDED.segment_id, beat_at = EXCLUDED.beat_at
-   RETURNING run_id`,
-)
-
-/*
- * A racer that waited for the row sees its new version but the heartbeats of its own older snapshot, so the time at which
- * the row was taken is compared too: without it, the loser of a race finds no heartbeat and takes a live run over.
- */
-const BEGIN = statement(
-  'run_begin',
-  `UPDATE agent.runs r SET status = 'running', segment_id = $2::uuid, begun_at = clock_timestamp(), wake_at = NULL, started_at = coalesce(r.started_at, clock_timestamp())
-   WHERE r.id = $1::uuid AND (
-     r.status IN ('queued', 'parked')
-     OR (r.status = 'running' AND r.begun_at <= clock_timestamp() - make_interval(secs => $3::float8) AND NOT EXISTS (
-       SELECT FROM agent.run_heartbeats h WHERE h.run_id = r.id AND h.segment_id = r.segment_id
-         AND h.beat_at > clock_timestamp() - make_interval(secs => $3::float8))))
-   RETURNING r.*`,
-)
-
-const DUE = statement(
-  'run_due',
-  `SELECT r.id FROM agent.runs r
-   WHERE r.source <> 'library' AND ((r.status IN ('queued', 'parked') AND (r.wake_at IS NULL OR r.wake_at <= clock_timestamp()) AND (r.status = 'queued' OR r.wake_at IS NOT NULL))
-      OR (r.status = 'running' AND r.begun_at <= clock_timestamp() - make_interval(secs => $1::float8) AND NOT EXISTS (
-        SELECT FROM agent.run_heartbeats h WHERE h.run_id = r.id AND h.segment_id = r.segment_id
-          AND h.beat_at > clock_timestamp() - make_interval(secs => $1::float8))))
-   ORDER BY r.created_at LIMIT $2::integer`,
-)
+import { runOf, type StoredRun } from './run-row.ts'
+import { BEAT, BEGIN, DUE, NOW, RELEASE } from './run-store.sql.ts'
 
 /** A failed segment waits 1, 2, 4 … seconds before the next one, at most this long. */
 const RETRY_CAP_S = 300
-
-const RELEASE = statement(
-  'run_release',
-  `UPDATE agent.runs SET status = 'queued', segment_id = NULL, failures = failures + 1,
-     wake_at = clock_timestamp() + make_interval(secs => least($3::float8, power(2, failures)::float8))
-   WHERE id = $1::uuid AND segment_id = $2::uuid RETURNING failures`,
-)
-
-type Row = Selectable<DatabaseSchema['agent.runs']>
 
 export function runStore(database: Database): RunStore {
   return new SqlRunStore(database)
@@ -146,7 +100,7 @@ class SqlRunStore implements RunStore {
 
   async begin(runId: string, segmentId: string, staleS: number): Promise<BeginOutcome> {
     return this.#database.transaction(async (tx) => {
-      const { rows } = await tx.query<Row>(BEGIN, [runId, segmentId, staleS])
+      const { rows } = await tx.query<StoredRun>(BEGIN, [runId, segmentId, staleS])
       const row = rows[0]
       if (row === undefined) return notBegun(tx, runId)
       const run = runOf(row)
@@ -241,11 +195,12 @@ class SqlRunStore implements RunStore {
     return 'moved'
   }
 
-  async release(segment: Segment): Promise<number> {
+  async release(segment: Segment, fault: string | null): Promise<number> {
     const { rows } = await this.#database.query<{ failures: number }>(RELEASE, [
       segment.run.id,
       segment.id,
       RETRY_CAP_S,
+      fault,
     ])
     if (rows[0] === undefined) throw new SegmentLost(segment.run.id)
     return rows[0].failures
@@ -440,29 +395,4 @@ async function databaseNow(db: Queryable): Promise<Date> {
   const row = rows[0]
   if (row === undefined) throw new Error('the database did not tell the time')
   return row.now
-}
-
-function runOf(row: Row): RunRow {
-  return {
-    id: row.id,
-    organizationId: row.organization_id,
-    rootRunId: row.root_run_id,
-    definitionId: row.definition_id,
-    definition: row.definition,
-    status: row.status,
-    reason: row.reason,
-    message: row.message,
-    source: row.source as RunSource,
-    input: row.input,
-    output: row.output,
-    snapshot: row.snapshot as unknown as RunSnapshot,
-    turns: row.turns,
-    toolCalls: row.tool_calls,
-    wakeCounter: row.wake_counter,
-    deadline: row.deadline,
-    wakeAt: row.wake_at,
-    createdAt: row.created_at,
-    startedAt: row.started_at,
-    endedAt: row.ended_at,
-  }
 }

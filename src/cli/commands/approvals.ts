@@ -73,7 +73,7 @@ export async function approve(context: Context, ids: readonly string[], options:
       approval.kind === 'outcome'
         ? `Record that ${outcome === 'send_again' ? 'it is to be sent again' : 'it arrived'}?`
         : 'Allow exactly this call?',
-    body: { ...(outcome === undefined ? {} : { outcome }) },
+    body: outcome === undefined ? {} : { outcome },
   })
 }
 
@@ -82,7 +82,7 @@ export async function reject(context: Context, ids: readonly string[], options: 
     ...options,
     verb: 'reject',
     question: () => (options.stopRun === true ? 'Refuse this call and stop its run?' : 'Refuse this call?'),
-    body: { ...(options.stopRun === true ? { stopRun: true } : {}) },
+    body: options.stopRun === true ? { stopRun: true } : {},
   })
 }
 

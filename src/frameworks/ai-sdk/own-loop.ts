@@ -266,7 +266,7 @@ class OwnLoopRun implements GovernedRun {
     try {
       return await work()
     } catch (error) {
-      await this.#bailiff.core.stores.runs.release(this.#segment)
+      await this.#bailiff.core.stores.runs.release(this.#segment, 'the loop raised; the run can be continued')
       throw error
     }
   }

@@ -1,4 +1,5 @@
 import { isJsonObject, own, type JsonObject, type JsonValue } from '../../tools/json.ts'
+import { mapSubschemas } from '../../tools/schema-walk.ts'
 
 /** What providers accept beside `type` and `properties` at the root of a tool's parameters. */
 const ROOT_KEYWORDS: ReadonlySet<string> = new Set([
@@ -20,8 +21,9 @@ const MAX_DEPTH = 8
  * the invoker validates the arguments against the frozen schema itself.
  */
 export function providerSchema(frozen: JsonObject): JsonObject {
-  const { properties, required } = shapeOf(frozen, { root: frozen, depth: 0 })
-  const kept = Object.entries(frozen).filter(([keyword]) => ROOT_KEYWORDS.has(keyword))
+  const plain = withoutPatterns(frozen)
+  const { properties, required } = shapeOf(plain, { root: plain, depth: 0 })
+  const kept = Object.entries(plain).filter(([keyword]) => ROOT_KEYWORDS.has(keyword))
   return {
     ...Object.fromEntries(kept),
     type: 'object',
@@ -29,6 +31,11 @@ export function providerSchema(frozen: JsonObject): JsonObject {
     properties: Object.fromEntries([...properties].map(([name, variants]) => [name, either(variants)])),
     ...(required.size > 0 ? { required: [...required] } : {}),
   }
+}
+
+/** Every provider runs another dialect of regular expressions, and refuses the whole request over one it cannot read. */
+function withoutPatterns({ pattern: _, ...schema }: JsonObject): JsonObject {
+  return mapSubschemas(schema, (part) => withoutPatterns(part.schema))
 }
 
 interface Shape {

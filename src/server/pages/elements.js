@@ -2,23 +2,22 @@
  * Builds elements. Text only ever becomes text: nothing here, and nothing that uses it, writes markup.
  *
  * @param {string} tag
- * @param {Record<string, unknown>} [properties] `class`, `on` ({ event: listener }), `data`, aria and other attributes
+ * @param {object} [properties] attributes as text or true, and `on`: listeners by event
  * @param {...(Node | string | null)} children
  */
 export function h(tag, properties = {}, ...children) {
   const element = document.createElement(tag)
   for (const [name, value] of Object.entries(properties)) {
-    if (value === null || value === undefined || value === false) continue
     if (name === 'on') for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener)
     else if (value === true) element.setAttribute(name, '')
-    else element.setAttribute(name, `${value}`)
+    else if (typeof value === 'string') element.setAttribute(name, value)
   }
   element.append(...children.filter((child) => child !== null))
   return element
 }
 
 /** Characters that are not seen or that change what is seen: controls, direction overrides, zero-width characters, tags. */
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0\u034f\u180b-\u180f\ufe00-\ufe0e]/gu
+const UNSEEN = /(?!\ufe0f)[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 
 /** Text of a model, a tool or a person, with what the eye would miss spelled out and marked. */
 export function shown(text, { lines = false } = {}) {

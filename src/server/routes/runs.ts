@@ -147,7 +147,7 @@ function ended(run: RunRow): HttpProblem {
     code: 'conflict',
     detail: `the run was ${state} already${when}`,
     remedy: 'nothing is left to stop',
-    extra: { reason: 'run_ended', status: run.status, endedAt: run.endedAt?.toISOString() ?? null },
+    extra: { reason: 'run_ended', runStatus: run.status, endedAt: run.endedAt?.toISOString() ?? null },
   })
 }
 
