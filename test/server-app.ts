@@ -6,6 +6,7 @@ import { DEFAULT_CEILINGS } from '../src/runs/definition.ts'
 import type { RunRow } from '../src/runs/run-store.ts'
 import { createRuntime, type Runtime } from '../src/runtime.ts'
 import { type App, createApp, type Hosting } from '../src/server/app.ts'
+import { type BailiffConfig, defineConfig } from '../src/server/config.ts'
 import { checkRules } from '../src/server/deployment.ts'
 import type { Database } from '../src/storage/database.ts'
 import { identityStore, type IdentityStore, type KeyKind } from '../src/storage/identity-store.ts'
@@ -60,6 +61,22 @@ const HELD: RuleDraft = {
   when: null,
   effect: 'require_approval',
   mode: 'enforce',
+}
+
+/** The same tools and model as a deployment's config; two notes wait after its first start. */
+export function notesConfig(options: { readonly closed?: string[]; readonly parts?: object } = {}): BailiffConfig {
+  return defineConfig({
+    setup: async () => ({
+      tools: notesTools([]),
+      rules: [HELD],
+      definitions: [DEFINITION],
+      models: { [MODEL]: notesModel() },
+      defaultModel: MODEL,
+      firstRun: { definition: DEFINITION.slug, input: { notes: ['one', 'two'] } },
+      close: async () => void options.closed?.push('config'),
+      ...options.parts,
+    }),
+  })
 }
 
 /** The whole HTTP surface on a database, without a socket and without time: `engine.settle()` lets runs go on. */

@@ -67,6 +67,15 @@ describe('problem details', () => {
     expect(await response.json()).toMatchObject({ code: 'payload_too_large' })
   })
 
+  test('a text that the database cannot store is refused like any other input', async () => {
+    const nul = { definition: 'no\u0000tes', tool: 'notes.write' }
+    expect(await server.json('/api/v1/grants', { as: server.keys.admin, method: 'POST', body: nul })).toMatchObject({
+      status: 422,
+      body: { code: 'invalid_input' },
+    })
+    expect((await server.request('/api/v1/rules/a%00b', { as: server.keys.admin, method: 'DELETE' })).status).toBe(422)
+  })
+
   test('a fault says nothing of itself', async () => {
     const broken = await serverApp(db.database)
     Object.assign(broken.core.stores.rules, { list: () => Promise.reject(new Error('password=hunter2')) })

@@ -1,7 +1,7 @@
 import type { MiddlewareHandler } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { HTTPException } from 'hono/http-exception'
-import { DatabaseUnavailable, isUniqueViolation } from '../storage/errors.ts'
+import { DatabaseUnavailable, isUniqueViolation, isUnstorableText } from '../storage/errors.ts'
 import { ConflictError, NotFoundError, ValidationError } from '../tools/errors.ts'
 import type { Logger } from '../tools/invoker.ts'
 import type { App, AppDependencies, AppEnv, RouteDependencies } from './app-env.ts'
@@ -111,6 +111,12 @@ function partsOf(error: Error, logger: Logger): ProblemParts {
       code: 'conflict',
       detail: 'somebody changed the same thing in the same instant',
       remedy: 'look at the current state and try again',
+    }
+  if (isUnstorableText(error))
+    return {
+      code: 'invalid_input',
+      detail: 'a text holds a character that cannot be stored',
+      remedy: 'leave out NUL characters',
     }
   logger.error('a request failed', { error })
   if (error instanceof DatabaseUnavailable)

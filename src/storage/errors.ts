@@ -92,6 +92,11 @@ export function isUniqueViolation(error: unknown, constraint?: string): boolean 
   return constraint === undefined || textField(error, 'constraint') === constraint
 }
 
+/** Whether a text holds a character that the database cannot store: NUL is one, and JSON and URLs can carry it. */
+export function isUnstorableText(error: unknown): boolean {
+  return ['22021', '22P05'].includes(sqlState(error) ?? '')
+}
+
 function textField(error: unknown, field: 'code' | 'constraint'): string | undefined {
   if (typeof error !== 'object' || error === null) return undefined
   const value: unknown = Reflect.get(error, field)

@@ -23,6 +23,8 @@ export interface DatabaseSchema {
   'agent.run_sessions': RunSessionsTable
   'agent.approvals': ApprovalsTable
   'agent.idempotency_keys': IdempotencyKeysTable
+  'agent.rule_counters': RuleCountersTable
+  'agent.run_taints': RunTaintsTable
   'agent.spans': SpansTable
   'agent.span_payloads': SpanPayloadsTable
   'agent.policy_decisions': PolicyDecisionsTable
@@ -130,6 +132,7 @@ interface PolicyRulesTable {
   mode: 'enforce' | 'shadow'
   approvers: DefaultedJson
   ttl_s: number | null
+  call_limit: NullableJson
   created_at: StampedInstant
   created_by: Json
   deleted_at: NullableInstant
@@ -235,8 +238,23 @@ interface IdempotencyKeysTable {
   owner: string
   lease_until: Instant
   response: NullableJson
+  counted: NullableJson
   claimed_at: StampedInstant
   completed_at: NullableInstant
+}
+
+interface RuleCountersTable {
+  organization_id: string
+  period: string
+  rule: string
+  used: number
+}
+
+interface RunTaintsTable {
+  organization_id: string
+  root_run_id: string
+  source: string
+  tainted_at: StampedInstant
 }
 
 interface SpansTable {
@@ -267,6 +285,7 @@ interface PolicyDecisionsTable {
   run_id: string
   span_id: string
   tool: string
+  arguments_hash: Bytes
   stage: number
   outcome: 'allow' | 'deny' | 'require_approval' | 'fault'
   rule_id: string | null

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { CONTRACT_IDS, isPlanned } from './contract-ids.ts'
 import { readSources } from './source-files.ts'
-import { idsOf, titlesOf } from './test-titles.ts'
+import { idsOf, titlesOf, unrunOf } from './test-titles.ts'
 import { tokensOf } from './tokens.ts'
 
 const files = readSources(['src', 'test', 'simulators', 'examples']).filter((file) => file.path.endsWith('.test.ts'))
@@ -26,6 +26,11 @@ describe('the contract', () => {
 
   test('no title carries an id that the contract does not have', () => {
     expect([...carried].filter((id) => !ids.includes(id))).toEqual([])
+  })
+
+  test('no test is skipped, planned, expected to fail or run alone', () => {
+    expect(files.flatMap(({ path, tokens }) => unrunOf(tokens).map((line) => `${path}:${line}`))).toEqual([])
+    expect(unrunOf(tokensOf("test.only('x', f)\ndescribe.skip('y', f)\ntest('z', f)").tokens)).toEqual([1, 2])
   })
 
   test('the titles are really read', () => {

@@ -1,5 +1,5 @@
 /** A part of the product that is still to come, with the rows it will bring tests for. */
-export type PlannedPart = 'provider jobs' | 'vendors' | 'connections' | 'mcp' | 'memory' | 'usage'
+type PlannedPart = 'provider jobs' | 'vendors' | 'mcp' | 'intelligence'
 
 /** One row in a few words, or the same with the part that will bring its test. */
 export type ContractRow = string | { readonly says: string; readonly planned: PlannedPart }
@@ -36,12 +36,12 @@ export const CONTRACT_IDS: Readonly<Record<string, ContractRow>> = {
   T28: 'the claim of a dead worker is taken over and its call is run',
   T29: 'a call that somebody else is running raises instead of answering',
   T30: 'a segment that starts again is answered by the journal for what already ran',
-  T31: { says: 'every way a connection can be unusable has its own code', planned: 'connections' },
+  T31: 'every way a connection can be unusable has its own code',
   T32: 'a right withdrawn while a person thinks is gone when the run goes on',
   T33: 'an answer is checked against its contract before it is cut to size',
   T34: 'one item too large keeps its shape and names what was left out',
   T35: 'credentials are removed before anything is left out',
-  T36: { says: 'a secret of a connection is in no answer and in no span', planned: 'connections' },
+  T36: 'a secret of a connection is in no answer and in no span',
   T37: { says: 'a metered vendor call is counted and charged to its run tree', planned: 'vendors' },
   T38: 'a metered call over the ceiling of its run is refused',
   T39: 'a metered call that belongs to no run is a fault and reaches no handler',
@@ -101,7 +101,7 @@ export const CONTRACT_IDS: Readonly<Record<string, ContractRow>> = {
   R23: 'a refused call is in the tree',
   R24: 'which span a call belongs to is ambient and travels in no argument',
   R25: 'handlers reach the data of one organization through a handle that sees no other',
-  R26: { says: 'data of all organizations has stores of its own', planned: 'memory' },
+  R26: { says: 'data of all organizations has stores of its own', planned: 'intelligence' },
   R27: 'an internal handler answers business failures and raises the rest',
   R28: 'vendor handlers raise neutral failures, and the invoker owns code and retry',
   R29: 'a claim ends complete or released',
@@ -112,10 +112,7 @@ export const CONTRACT_IDS: Readonly<Record<string, ContractRow>> = {
   R34: { says: 'only a paid success is charged', planned: 'vendors' },
   R35: 'an answer is made smaller without breaking its structure',
   R36: 'what came from outside is labelled and is data',
-  R37: {
-    says: 'a connection is connected, needs attention or is revoked, and shows no credential',
-    planned: 'connections',
-  },
+  R37: 'a connection is connected, needs attention or is revoked, and shows no credential',
   R38: 'stored names keep their dot; the adapter alone derives the other',
   R39: 'a declaration that does not hold together is refused before anything runs',
   R40: 'a preview only reads, and the approval does not depend on it',

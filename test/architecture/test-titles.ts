@@ -6,8 +6,8 @@ export interface TestTitle {
 }
 
 const DECLARES: ReadonlySet<string> = new Set(['describe', 'it', 'test'])
-/** A test that does not run proves nothing. */
-const NOT_RUN: ReadonlySet<string> = new Set(['fails', 'skip', 'todo'])
+/** A test that does not run proves nothing, and one that runs alone hides the others. */
+const NOT_RUN: ReadonlySet<string> = new Set(['fails', 'only', 'skip', 'todo'])
 /** Called with cases first and with the title after. */
 const WITH_CASES: ReadonlySet<string> = new Set(['each', 'for', 'prop', 'runIf', 'skipIf'])
 
@@ -20,6 +20,15 @@ export function titlesOf(tokens: readonly Token[]): TestTitle[] {
     const title = tokens[called + 1]
     const written = title?.kind === 'string' || title?.kind === 'template'
     return tokens[called]?.text === '(' && written ? [{ title: title.text, line: title.line }] : []
+  })
+}
+
+/** Lines of tests and suites that are skipped, planned, expected to fail or run alone. */
+export function unrunOf(tokens: readonly Token[]): number[] {
+  return tokens.flatMap((token, index) => {
+    const declares = token.kind === 'word' && DECLARES.has(token.text) && tokens[index - 1]?.text !== '.'
+    const calls = tokens[index + 1]?.kind === 'mark'
+    return declares && calls && afterModifiers(tokens, index + 1) === null ? [token.line] : []
   })
 }
 

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { createCore, type Core } from '../../src/core.ts'
 import type { Rule } from '../../src/bailiff.ts'
 import { syncRules } from '../../src/bailiff.ts'
+import type { SecretSource } from '../../src/connections/connection.ts'
 import { aiSdkFramework } from '../../src/frameworks/ai-sdk/index.ts'
 import { DEFAULT_CEILINGS } from '../../src/runs/definition.ts'
 import type { RunRow } from '../../src/runs/run-store.ts'
@@ -39,6 +40,8 @@ export interface WorldOptions {
   readonly reporter?: ErrorReporter
   readonly logger?: Logger
   readonly slug?: string
+  /** The secret half of the connections; there is none unless given. */
+  readonly secrets?: SecretSource
   readonly now?: () => Date
   readonly effects?: Effects
   /** Runs inside `email.send`, before the message counts as sent. */
@@ -74,7 +77,7 @@ export async function world(options: WorldOptions): Promise<World> {
     database: options.database,
     tools: [...demoTools(effects, options), ...(options.extraTools ?? [])],
     facts: options.facts ?? [],
-    secrets: { read: () => Promise.resolve({}) },
+    secrets: options.secrets ?? { read: () => Promise.resolve({}) },
     ...(options.reporter === undefined ? {} : { reporter: options.reporter }),
     ...(options.logger === undefined ? {} : { logger: options.logger }),
     ...(options.now === undefined ? {} : { now: options.now }),

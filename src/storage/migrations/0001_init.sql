@@ -114,6 +114,8 @@ CREATE TABLE agent.policy_rules (
   mode            text NOT NULL CHECK (mode IN ('enforce', 'shadow')),
   approvers       jsonb NOT NULL DEFAULT '[]',
   ttl_s           integer,
+  -- { count, per: run | hour | day }; null applies the rule to every call it matches.
+  call_limit      jsonb,
   created_at      timestamptz NOT NULL DEFAULT now(),
   created_by      jsonb NOT NULL,
   deleted_at      timestamptz
@@ -241,11 +243,45 @@ CREATE TABLE agent.idempotency_keys (
   owner           uuid NOT NULL,
   lease_until     timestamptz NOT NULL,
   response        json,
+  -- Rules with a limit that counted this call, each with the period it was counted in; null for most calls.
+  counted         jsonb,
   claimed_at      timestamptz NOT NULL DEFAULT now(),
   completed_at    timestamptz,
   PRIMARY KEY (organization_id, scope, key)
 ) WITH (fillfactor = 80);
 CREATE INDEX idempotency_keys_run ON agent.idempotency_keys (run_id);
+
+-- Allowed calls that a rule with a limit has counted. Rules are named, not numbered, so that one that is saved again
+-- goes on counting. Narrow, with room on the page: a counter is updated far more often than it is made.
+CREATE TABLE agent.rule_counters (
+  organization_id uuid NOT NULL,
+  -- As `agent.limit_period` writes it.
+  period          text NOT NULL,
+  rule            text NOT NULL,
+  used            integer NOT NULL CHECK (used >= 0),
+  PRIMARY KEY (organization_id, period, rule)
+) WITH (fillfactor = 50);
+
+-- The period a call falls into now: the run tree, or the hour or day in UTC by the clock of the database.
+CREATE FUNCTION agent.limit_period(per text, root_run_id uuid) RETURNS text LANGUAGE sql STABLE AS
+$$ SELECT per || ':' || CASE per
+     WHEN 'run' THEN root_run_id::text
+     WHEN 'hour' THEN to_char(statement_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24')
+     WHEN 'day' THEN to_char(statement_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD')
+   END $$;
+
+-- Undoes the statement that calls it: a claim and what it counts stand or fall together.
+CREATE FUNCTION agent.limit_reached() RETURNS void LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION 'the limit of a rule is reached' USING ERRCODE = 'BL001'; END $$;
+
+-- Untrusted content that entered a run tree, by the tool that brought it. Written before the content is answered.
+CREATE TABLE agent.run_taints (
+  organization_id uuid NOT NULL,
+  root_run_id     uuid NOT NULL,
+  source          text NOT NULL,
+  tainted_at      timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (organization_id, root_run_id, source)
+);
 
 CREATE TABLE agent.spans (
   id              uuid PRIMARY KEY,
@@ -278,6 +314,8 @@ CREATE TABLE agent.policy_decisions (
   run_id          uuid NOT NULL,
   span_id         uuid NOT NULL,
   tool            text NOT NULL,
+  -- Of the arguments that were decided on, so that a replay knows whether it has the same ones.
+  arguments_hash  bytea NOT NULL,
   stage           smallint NOT NULL,
   outcome         text NOT NULL CHECK (outcome IN ('allow', 'deny', 'require_approval', 'fault')),
   rule_id         uuid,
@@ -348,8 +386,9 @@ BEGIN
   FOREACH owned IN ARRAY ARRAY[
     'agent.memberships', 'agent.api_keys', 'agent.console_sessions', 'agent.tool_states', 'agent.definitions',
     'agent.grants', 'agent.policy_rules', 'agent.connections', 'agent.runs', 'agent.run_control',
-    'agent.run_heartbeats', 'agent.run_sessions', 'agent.approvals', 'agent.idempotency_keys', 'agent.spans',
-    'agent.span_payloads', 'agent.policy_decisions', 'public.ai_usage_log', 'public.people'
+    'agent.run_heartbeats', 'agent.run_sessions', 'agent.approvals', 'agent.idempotency_keys', 'agent.rule_counters',
+    'agent.run_taints', 'agent.spans', 'agent.span_payloads', 'agent.policy_decisions', 'public.ai_usage_log',
+    'public.people'
   ] LOOP
     EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', owned);
     EXECUTE format(

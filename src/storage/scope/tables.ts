@@ -18,6 +18,8 @@ export const SCOPED_TABLES = [
   'agent.run_sessions',
   'agent.approvals',
   'agent.idempotency_keys',
+  'agent.rule_counters',
+  'agent.run_taints',
   'agent.spans',
   'agent.span_payloads',
   'agent.policy_decisions',
