@@ -45,7 +45,7 @@ function report(scenario: Scenario, results: readonly MatrixResult[]): number {
   console.log(
     `${scenario.padEnd(16)} kills ${String(results.filter(({ killed }) => killed).length).padStart(3)}  duplicates ${doubled.length}  losses ${lost.length}  unfinished ${unfinished.length}  asked a person ${asked.length}`,
   )
-  for (const { die, effects, status } of [...new Set([...lost, ...doubled, ...unfinished])]) {
+  for (const { die, effects, status } of new Set([...lost, ...doubled, ...unfinished])) {
     console.log(`    ${die?.point} #${die?.nth}: ${status}; arrived: ${effects.join(', ') || 'nothing'}`)
   }
   for (const { die } of asked) console.log(`    asked after ${die?.point} #${die?.nth}`)

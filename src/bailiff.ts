@@ -2,6 +2,7 @@ import { createCore, type Core } from './core.ts'
 import type { Approval, ApprovalFilter } from './approvals/approval-store.ts'
 import type { AnswerOutcome, Decider } from './approvals/service.ts'
 import type { SecretSource } from './connections/connection.ts'
+import type { RuleLimit } from './decision/limits.ts'
 import type { Effect } from './decision/stage-two.ts'
 import type { Page } from './runs/run-store.ts'
 import { validateRule, type RuleDraft, type RuleMode } from './policy/rule.ts'
@@ -18,13 +19,23 @@ import type { PriceTable } from './usage/prices.ts'
 export interface Rule<Name extends string> {
   readonly name: string
   readonly tools: readonly (Name | '*' | `${string}.*`)[]
-  /** CEL over `principal`, `run`, `arguments` and the facts the tools declare. Absent matches every call. */
+  /**
+   * CEL over `tool`, `principal`, `run`, `arguments` and the facts the tools declare. Absent matches every call.
+   * `run.tainted` is true once untrusted content entered the run tree, `run.taint_sources` names the tools it came from.
+   */
   readonly when?: string
   readonly effect: Effect
   readonly mode?: RuleMode
   readonly approvers?: readonly string[]
   /** Seconds a person has to answer. */
   readonly ttlS?: number
+  /**
+   * Calls of the matched tools, all together, that may run before the effect applies. Hours and days are those of the
+   * calendar in UTC; a run is its whole tree. A call counts once, when it is let through: not again when it is replayed
+   * or taken over after a crash, and not at all when it was refused or came to nothing and left no claim. A read counts
+   * when it begins.
+   */
+  readonly limit?: RuleLimit
 }
 
 export interface BailiffOptions<Declarations extends readonly ToolDeclaration[]> {
@@ -53,6 +64,8 @@ export interface Answer {
   readonly by: { readonly id: string; readonly name: string; readonly roles?: readonly string[] }
   readonly note?: string
   readonly outcome?: 'arrived' | 'send_again'
+  /** With a rejection: the run is to stop as well. */
+  readonly stopRun?: boolean
 }
 
 /** Governed tool calls for one organization. */
@@ -94,7 +107,7 @@ export async function createBailiff<const Declarations extends readonly ToolDecl
   })
   await syncRules(core, { organizationId: organization.id, rules: options.rules ?? [], by: CODE })
   const organizationId = organization.id
-  const answerOf = ({ id, argumentsHash, by, note, outcome }: Answer) => {
+  const answerOf = ({ id, argumentsHash, by, note, outcome, stopRun }: Answer) => {
     const decider: Decider = { actor: { kind: 'user', id: by.id, name: by.name }, roles: by.roles ?? [] }
     return {
       organizationId,
@@ -103,6 +116,7 @@ export async function createBailiff<const Declarations extends readonly ToolDecl
       decider,
       note: note ?? null,
       ...(outcome === undefined ? {} : { outcome }),
+      ...(stopRun === undefined ? {} : { stopRun }),
     }
   }
   return {
@@ -147,7 +161,7 @@ export async function syncRules(
 }
 
 function draftOf(rule: Rule<string>): RuleDraft {
-  const { name, tools, when, effect, mode, approvers, ttlS } = rule
+  const { name, tools, when, effect, mode, approvers, ttlS, limit } = rule
   return {
     name,
     tools,
@@ -156,5 +170,6 @@ function draftOf(rule: Rule<string>): RuleDraft {
     mode: mode ?? 'enforce',
     ...(approvers === undefined ? {} : { approvers }),
     ttlS: ttlS ?? null,
+    limit: limit ?? null,
   }
 }

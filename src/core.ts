@@ -6,6 +6,7 @@ import { checkAccrual } from './decision/accrual.ts'
 import { policyCatalogue, type PolicyCatalogue } from './policy/catalogue.ts'
 import { policyEngine } from './policy/engine.ts'
 import { cachedPolicy } from './policy/policy.ts'
+import { replayRule, type ReplayRequest, type RuleReplay } from './policy/replay.ts'
 import type { RunStore } from './runs/run-store.ts'
 import { currentScope, withScope } from './spans/ambient.ts'
 import { liveEvents, type LiveEvents } from './spans/live-events.ts'
@@ -18,6 +19,7 @@ import { definitionStore, type DefinitionStore } from './storage/definition-stor
 import { grantStore, type GrantStore } from './storage/grant-store.ts'
 import { migrate } from './storage/migrate.ts'
 import { organizationStore, type OrganizationStore } from './storage/organization-store.ts'
+import { pastCalls } from './storage/past-calls.ts'
 import { policySource } from './storage/policy-source.ts'
 import { ruleStore, type RuleStore } from './storage/rule-store.ts'
 import { runStore } from './storage/run-store.ts'
@@ -65,6 +67,8 @@ export interface Core {
   readonly prices: PriceBook
   readonly catalogue: PolicyCatalogue
   readonly stores: Stores
+  /** What a draft of a rule would have decided about past calls. Writes nothing. */
+  replayRule(request: ReplayRequest): Promise<RuleReplay>
   readonly logger: Logger
   readonly reporter: ErrorReporter
   readonly now: () => Date
@@ -96,10 +100,7 @@ const SILENT: Logger = { info: () => undefined, warn: () => undefined, error: ()
 export async function createCore(options: CoreOptions): Promise<Core> {
   const { database } = options
   await migrate(database)
-  const shared = { logger: options.logger ?? SILENT, now: options.now ?? (() => new Date()), newId: () => uuidv7() }
-  const reporter = options.reporter ?? {
-    report: (error, context) => shared.logger.error('a fault needs an operator', { error, ...context }),
-  }
+  const shared = sharedOf(options)
   const facts = options.facts ?? []
   const instrument: Instrument = options.instrument ?? ((_port, implementation) => implementation)
   const stores = storesOf(database, instrument)
@@ -115,10 +116,11 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     'connections',
     connectionResolver({ store: stores.connections, secrets }),
   )
+  const source = policySource(database)
   const policy = instrument(
     'policy',
     policyEngine({
-      policy: cachedPolicy(policySource(database), catalogue),
+      policy: cachedPolicy(source, catalogue),
       resolvers: registry.facts,
       logger: shared.logger,
     }),
@@ -130,7 +132,6 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     connections,
     ambient: AMBIENT,
     accrual: checkAccrual,
-    reporter,
     ...shared,
   })
   let wake: (runId: string) => Promise<void> = () => Promise.resolve()
@@ -146,12 +147,21 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     prices: priceBook(options.prices),
     catalogue,
     stores,
-    reporter,
+    replayRule: (request) => replayRule({ past: pastCalls(database), source, registry, catalogue }, request),
     ...shared,
     onWake: (listener) => {
       wake = listener
     },
   }
+}
+
+/** What every part is handed. */
+function sharedOf(options: CoreOptions): Pick<Core, 'logger' | 'reporter' | 'now' | 'newId'> {
+  const logger = options.logger ?? SILENT
+  const reporter = options.reporter ?? {
+    report: (error, context) => logger.error('a fault needs an operator', { error, ...context }),
+  }
+  return { logger, reporter, now: options.now ?? (() => new Date()), newId: () => uuidv7() }
 }
 
 const NO_SECRETS: SecretSource = { read: () => Promise.resolve({}) }

@@ -139,7 +139,7 @@ test('R40 a preview runs on a call nobody has allowed: no claim, no credential, 
     { given: 3, claims: 0 },
   ])
   const { items } = await w.core.approvals.list(w.organizationId)
-  expect(items.map((item) => item.preview).toSorted()).toEqual(['Merge a into b', null])
+  expect(new Set(items.map((item) => item.preview))).toEqual(new Set(['Merge a into b', null]))
   expect(items.every((item) => item.state === 'pending')).toBe(true)
 })
 

@@ -225,7 +225,7 @@ describe('what the invoker answers', () => {
     expect(await w.engine.settle()).toBe(1)
     const ended = await w.run(run.id)
     expect(ended.status).toBe('completed')
-    const answers = JSON.parse(String(ended.output)) as ToolResult[]
+    const answers = JSON.parse(ended.output as string) as ToolResult[]
     expect(answers.map((answer) => answer.error?.code ?? 'ok')).toEqual([
       'ok',
       'denied',

@@ -46,6 +46,8 @@ export interface ServerApp {
   /** What the handler did. */
   readonly written: readonly string[]
   request(path: string, options?: RequestOptions): Promise<Response>
+  // The shape of an answer is the promise of the test that reads it.
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
   json<T = Record<string, unknown>>(
     path: string,
     options?: RequestOptions,
@@ -145,6 +147,7 @@ export async function serverApp(
     closing,
     written,
     request,
+    // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
     async json<T>(path: string, given?: RequestOptions) {
       const response = await request(path, given)
       return { status: response.status, body: (await response.json()) as T }
@@ -179,6 +182,7 @@ function notesTools(written: string[]) {
       output: z.object({ count: z.int() }),
       sideEffects: 'write',
       repeatable: false,
+      onUnknown: 'ask',
       handler: {
         async execute(_invocation, { text }) {
           written.push(text)

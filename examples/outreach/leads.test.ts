@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseCsvInput } from '../../src/cli/csv-input.ts'
+import { parseCsvInput } from '../../src/server/csv-input.ts'
 import { leadsInput, MAX_LEADS } from './leads.ts'
 
 function leads(text: string) {

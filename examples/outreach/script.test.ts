@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { JsonValue, PastCall, PastTurn, ScriptedTurn } from 'bailiff/testing'
-import { readCsvInput } from '../../src/cli/csv-input.ts'
+import { readCsvInput } from '../../src/server/csv-input.ts'
 import { type Lead, leadsInput } from './leads.ts'
 import { outreachScript } from './script.ts'
 

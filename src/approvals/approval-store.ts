@@ -55,6 +55,8 @@ export interface Decided {
   readonly note: string | null
   /** What becomes of a claim nobody knew the outcome of. */
   readonly claim: ClaimAnswer | null
+  /** Asks the run to stop, in the same transaction: no step of it fits between the two. */
+  readonly stopRun?: { readonly reason: string | null; readonly by: Actor }
 }
 
 /** `complete` records the given answer; `reclaim` lets the next attempt run with the same downstream key. */

@@ -29,6 +29,8 @@ export interface ApprovalAnswer {
   readonly note: string | null
   /** On a question about an outcome: it arrived, or send it again. Approving such a question without one is refused. */
   readonly outcome?: 'arrived' | 'send_again'
+  /** With a rejection: the run is to stop as well. */
+  readonly stopRun?: boolean
 }
 
 export type AnswerOutcome =
@@ -160,6 +162,7 @@ function writeOf(verdict: Judged['verdict'], locked: LockedApproval, { answer, w
         by: answer.decider.actor,
         note: answer.note?.slice(0, MAX_NOTE) ?? null,
         claim: outcome ? claimAnswer(wanted, answer) : null,
+        ...stopOf(wanted, answer),
       }
     case 'expired':
       return {
@@ -175,6 +178,13 @@ function writeOf(verdict: Judged['verdict'], locked: LockedApproval, { answer, w
     case 'not_allowed':
     case 'outcome_required':
       return null
+  }
+}
+
+function stopOf(wanted: 'approved' | 'rejected', answer: ApprovalAnswer): Pick<Decided, 'stopRun'> {
+  if (wanted === 'approved' || answer.stopRun !== true) return {}
+  return {
+    stopRun: { reason: answer.note?.slice(0, MAX_NOTE) ?? 'stopped with a rejection', by: answer.decider.actor },
   }
 }
 

@@ -1,4 +1,4 @@
-import { readServerFile, serverFilePath } from '../server/server-file.ts'
+import { readServerFile, serverFilePath, type ServerFile } from '../server/server-file.ts'
 import { readSettings } from '../server/settings.ts'
 import type { Context } from './context.ts'
 import { CommandFailed, EXIT, type ExitCode } from './exit-codes.ts'
@@ -52,6 +52,18 @@ async function serverOf(context: Context): Promise<{ readonly url: string; reado
   if (file === null)
     throw noServer(`no Bailiff server runs on the data folder ${dataDir} (there is no ${serverFilePath(dataDir)})`)
   return { url: file.url, apiKey: ownKey === '' ? file.apiKey : ownKey }
+}
+
+/** The server of a data folder, if it answers. */
+export async function runningServer(dataDir: string): Promise<ServerFile | null> {
+  const file = await readServerFile(dataDir)
+  if (file === null) return null
+  try {
+    await fetch(`${file.url}/healthz`)
+    return file
+  } catch {
+    return null
+  }
 }
 
 function noServer(message: string): CommandFailed {

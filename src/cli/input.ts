@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises'
 import { extname } from 'node:path'
-import { readCsvInput } from './csv-input.ts'
+import { readCsvInput } from '../server/csv-input.ts'
 import { CommandFailed, EXIT } from './exit-codes.ts'
 import { oneLine } from './text.ts'
 

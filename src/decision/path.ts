@@ -133,8 +133,7 @@ export function decideByPolicy(call: AdmittedCall, ground: PolicyGround): Verdic
       approvalId: null,
     })
   }
-  if (outcome.effect === 'deny')
-    return refuse('denied', 'a rule of the organization refuses this call', recordOf(outcome, ground, 'deny'))
+  if (outcome.effect === 'deny') return refuse('denied', denial(outcome), recordOf(outcome, ground, 'deny'))
   if (outcome.effect === 'require_approval' && ground.approvedBy === null) {
     const ttlS = outcome.ttlS ?? ground.policy.approvalTtlS
     return {
@@ -231,6 +230,12 @@ function askOutcome(claimedAt: Date): Ended {
 
 function recordOf(policy: Stage2Outcome, ground: PolicyGround, outcome: DecisionRecord['outcome']): DecisionRecord {
   return { stage: 2, outcome, policy, message: null, approvalId: outcome === 'allow' ? ground.approvedBy : null }
+}
+
+/** Says that a limit is reached, so that a model does not take it for a mistake it could mend; never which rule. */
+function denial({ message }: Stage2Outcome): string {
+  const refused = 'a rule of the organization refuses this call'
+  return message === null ? refused : `${refused}: ${message}`
 }
 
 function contractMessage(code: 'tool_unavailable' | 'tool_changed'): string {

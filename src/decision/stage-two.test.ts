@@ -1,7 +1,11 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Effect, RuleReading } from './stage-two.ts'
-import { combineRules, SAFE_DEFAULTS } from './stage-two.ts'
+import type { Effect, RuleReading, Stage2Outcome } from './stage-two.ts'
+import { NOTHING_COUNTED } from './limits.ts'
+import { combineRules as combine, SAFE_DEFAULTS } from './stage-two.ts'
+
+const combineRules = (rules: readonly RuleReading[], facts: Stage2Outcome['facts'], fallback: Effect): Stage2Outcome =>
+  combine(rules, { facts, fallback, limits: NOTHING_COUNTED })
 
 const effect = fc.constantFrom<Effect>('allow', 'require_approval', 'deny')
 const facts = fc.dictionary(fc.constantFrom('recipient_is_new', 'domain'), fc.oneof(fc.boolean(), fc.string()))
@@ -15,6 +19,7 @@ function readingOf(mode: 'enforce' | 'shadow', outcome: 'match' | 'no match' | '
       effect,
       ttlS: fc.option(fc.nat()),
       approvers: fc.array(fc.constantFrom('ana', 'bo', 'cy')),
+      limit: fc.constant(null),
     })
     .map((rule): RuleReading =>
       outcome === 'fault'
@@ -131,6 +136,7 @@ describe('several rules that ask', () => {
     mode: 'enforce',
     ttlS,
     approvers,
+    limit: null,
     matched: true,
   })
 

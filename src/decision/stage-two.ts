@@ -1,5 +1,6 @@
 import type { JsonValue } from '../tools/json.ts'
 import type { SideEffects } from '../tools/models.ts'
+import { countersOf, withinLimits, type Counter, type LimitGround, type LimitPeriod, type RuleLimit } from './limits.ts'
 
 export type Effect = 'allow' | 'deny' | 'require_approval'
 
@@ -12,6 +13,8 @@ export type RuleReading = {
   /** Seconds a person has to answer; null takes the organization's default. */
   readonly ttlS: number | null
   readonly approvers: readonly string[]
+  /** Null applies the rule to every call it matches. */
+  readonly limit: RuleLimit | null
 } & ({ readonly matched: boolean } | { readonly fault: string })
 
 /** What stage 2 answers, with what it was decided on. Stored with the decision and shown to the approver. */
@@ -24,8 +27,10 @@ export interface Stage2Outcome {
   readonly ttlS: number | null
   readonly approvers: readonly string[]
   readonly facts: Readonly<Record<string, JsonValue>>
-  /** What the shadow rules that matched would have done. */
+  /** What the shadow rules that applied would have done. */
   readonly shadow: readonly { readonly ruleName: string; readonly effect: Effect }[]
+  /** What the call adds to if it runs. */
+  readonly counters: readonly Counter[]
 }
 
 const RESTRICTION: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 }
@@ -35,38 +40,63 @@ export type PolicyDefaults = Readonly<Record<SideEffects, Effect>>
 
 export const SAFE_DEFAULTS: PolicyDefaults = { read: 'allow', write: 'allow', send: 'require_approval' }
 
+/** What evaluated rules are combined on. */
+export interface RuleGround {
+  /** Recorded with the decision. */
+  readonly facts: Readonly<Record<string, JsonValue>>
+  /** Applies when no rule does. */
+  readonly fallback: Effect
+  readonly limits: LimitGround
+}
+
 /**
- * Combines evaluated rules: the most restrictive match wins. A rule or fact that failed to evaluate is a fault of the
- * whole decision: treated as "no match" it would open the gate it was written to close.
+ * Combines evaluated rules: the most restrictive one that applies wins. A rule or fact that failed to evaluate is a
+ * fault of the whole decision: treated as "no match" it would open the gate it was written to close.
  */
-export function combineRules(
-  readings: readonly RuleReading[],
-  facts: Readonly<Record<string, JsonValue>>,
-  fallback: Effect,
-): Stage2Outcome {
-  const shadow = readings.flatMap((rule) =>
-    rule.mode === 'shadow' && 'matched' in rule && rule.matched ? [{ ruleName: rule.name, effect: rule.effect }] : [],
-  )
-  const enforced = readings.filter((rule) => rule.mode === 'enforce')
+export function combineRules(readings: readonly RuleReading[], ground: RuleGround): Stage2Outcome {
+  const applying = withinLimits(readings, ground.limits)
+  const decided = { facts: ground.facts, shadow: shadowOf(applying), counters: countersOf(readings) }
+  const enforced = applying.filter((rule) => rule.mode === 'enforce')
   const faulty = enforced.find((rule) => 'fault' in rule)
   if (faulty !== undefined && 'fault' in faulty) {
-    return { ...ruleIdentity(faulty), effect: 'fault', message: faulty.fault, facts, shadow }
+    return { ...ruleIdentity(faulty), ...decided, effect: 'fault', message: faulty.fault }
   }
   const matched = enforced.filter((rule) => 'matched' in rule && rule.matched)
   const strictest = matched.reduce((most, rule) => Math.max(most, RESTRICTION[rule.effect]), -1)
   const deciding = matched.filter((rule) => RESTRICTION[rule.effect] === strictest)
   const [first] = deciding
   if (first === undefined) {
-    return { effect: fallback, ruleId: null, ruleName: null, message: null, ttlS: null, approvers: [], facts, shadow }
+    return {
+      ...decided,
+      effect: ground.fallback,
+      ruleId: null,
+      ruleName: null,
+      message: null,
+      ttlS: null,
+      approvers: [],
+    }
   }
   const approvers = commonApprovers(deciding)
   if (approvers === null) {
     const message = `no approver satisfies ${deciding.map((rule) => rule.name).join(' and ')} together`
-    return { ...ruleIdentity(first), effect: 'fault', message, facts, shadow }
+    return { ...ruleIdentity(first), ...decided, effect: 'fault', message }
   }
   const waits = deciding.flatMap((rule) => rule.ttlS ?? [])
   const ttlS = waits.length === 0 ? null : Math.min(...waits)
-  return { ...ruleIdentity(first), effect: first.effect, message: null, facts, shadow, approvers, ttlS }
+  return { ...ruleIdentity(first), ...decided, effect: first.effect, message: limitMessage(first), approvers, ttlS }
+}
+
+function shadowOf(readings: readonly RuleReading[]): Stage2Outcome['shadow'] {
+  return readings.flatMap((rule) =>
+    rule.mode === 'shadow' && 'matched' in rule && rule.matched ? [{ ruleName: rule.name, effect: rule.effect }] : [],
+  )
+}
+
+const PERIOD_WORDS: Readonly<Record<LimitPeriod, string>> = { run: 'a run', hour: 'an hour', day: 'a day' }
+
+function limitMessage({ limit }: RuleReading): string | null {
+  if (limit === null) return null
+  return `the limit of ${limit.count} ${limit.count === 1 ? 'call' : 'calls'} ${PERIOD_WORDS[limit.per]} is reached`
 }
 
 /** Who may answer for all of the rules that ask: those every list names. Null when that is nobody. */

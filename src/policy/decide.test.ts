@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { NOTHING_COUNTED } from '../decision/limits.ts'
 import type { PolicyDefaults } from '../decision/stage-two.ts'
 import type { ToolInvocation } from '../tools/invocation.ts'
 import { decidePolicy } from './decide.ts'
@@ -16,6 +17,7 @@ const RULE: StoredRule = {
   mode: 'enforce',
   approvers: ['owner'],
   ttlS: 60,
+  limit: null,
 }
 const INVOCATION: ToolInvocation = {
   organizationId: 'org',
@@ -31,11 +33,12 @@ const INVOCATION: ToolInvocation = {
 }
 
 function decide(to: readonly string[], sideEffects: keyof PolicyDefaults) {
-  const call = { tool: 'email.send', args: { to }, invocation: INVOCATION }
+  const call = { tool: 'email.send', args: { to }, invocation: INVOCATION, taintSources: [] }
   return decidePolicy({
     rules: compileRules([RULE], CATALOGUE),
     call,
     facts: { seen: true },
+    limits: NOTHING_COUNTED,
     defaults: DEFAULTS,
     sideEffects,
   })
@@ -59,5 +62,6 @@ test.each(['read', 'write', 'send'] as const)('a %s that a rule matches is decid
     approvers: ['owner'],
     facts: { seen: true },
     shadow: [],
+    counters: [],
   })
 })

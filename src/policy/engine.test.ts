@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { NOTHING_COUNTED, type LimitGround } from '../decision/limits.ts'
 import type { FactResolver } from '../tools/handler.ts'
 import type { AdmittedCall, Logger } from '../tools/invoker.ts'
 import type { JsonObject, JsonValue } from '../tools/json.ts'
@@ -76,9 +77,13 @@ interface Given {
   readonly args?: JsonObject
   readonly sideEffects?: SideEffects
   readonly leftMs?: number
+  readonly taintSources?: readonly string[]
+  readonly limits?: LimitGround
 }
 
-async function gather({ rules = [], settings = {}, facts = {}, args = {}, sideEffects = 'send', leftMs }: Given) {
+async function gather(given: Given) {
+  const { rules = [], settings = {}, facts = {}, args = {}, sideEffects = 'send', leftMs } = given
+  const { taintSources = [], limits = NOTHING_COUNTED } = given
   const types = { recipient_is_new: 'bool', domain: 'string' } as const
   const resolvers = Object.entries(types).map(([name, type]): FactResolver => ({
     name,
@@ -94,6 +99,7 @@ async function gather({ rules = [], settings = {}, facts = {}, args = {}, sideEf
     mode: 'enforce',
     approvers: [],
     ttlS: null,
+    limit: null,
     ...rule,
   }))
   const logged: unknown[] = []
@@ -105,7 +111,7 @@ async function gather({ rules = [], settings = {}, facts = {}, args = {}, sideEf
     logger,
     clock: () => NOW,
   })
-  const reading = await engine.gather(call(args, sideEffects, leftMs), 2)
+  const reading = await engine.gather(call(args, sideEffects, leftMs), { rulesVersion: 2, taintSources, limits })
   return { reading, outcome: reading.outcome, logged }
 }
 
@@ -138,6 +144,7 @@ test('the reading carries the version the rules were read at, the default time t
       approvers: ['owner'],
       facts: { recipient_is_new: true },
       shadow: [],
+      counters: [],
     },
   })
 })

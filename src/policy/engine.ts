@@ -1,5 +1,5 @@
 import type { FactRequest, FactResolver } from '../tools/handler.ts'
-import type { AdmittedCall, Logger, PolicyEngine, PolicyReading } from '../tools/invoker.ts'
+import type { AdmittedCall, Logger, PolicyEngine, PolicyInput, PolicyReading } from '../tools/invoker.ts'
 import type { Stage2Outcome } from '../decision/stage-two.ts'
 import { decidePolicy } from './decide.ts'
 import type { FactResolution } from './facts.ts'
@@ -21,10 +21,10 @@ const NO_FACTS: FactResolution = { kind: 'resolved', facts: {} }
 export function policyEngine(parts: PolicyEngineParts): PolicyEngine {
   const clock = parts.clock ?? Date.now
   return {
-    async gather(call: AdmittedCall, rulesVersion: number): Promise<PolicyReading> {
+    async gather(call: AdmittedCall, { rulesVersion, taintSources, limits }: PolicyInput): Promise<PolicyReading> {
       const organization = await parts.policy.load(call.invocation.organizationId, rulesVersion)
       const { rules, defaults, approvalTtlS } = organization
-      const asked: PolicyCall = { tool: call.spec.name, args: call.args, invocation: call.invocation }
+      const asked: PolicyCall = { tool: call.spec.name, args: call.args, invocation: call.invocation, taintSources }
       const names = { needed: rules.factsNeeded(asked.tool), forShadow: rules.factsForShadow(asked.tool) }
       const none = names.needed.length + names.forShadow.length === 0
       const resolution = none ? NO_FACTS : await resolveFacts(requestOf(call, clock()), names, parts.resolvers)
@@ -38,7 +38,8 @@ export function policyEngine(parts: PolicyEngineParts): PolicyEngine {
         })
         return { outcome: faultOutcome(message), approvalTtlS, rulesVersion: organization.version }
       }
-      const question = { rules, call: asked, facts: resolution.facts, defaults, sideEffects: call.spec.sideEffects }
+      const { sideEffects } = call.spec
+      const question = { rules, call: asked, facts: resolution.facts, limits, defaults, sideEffects }
       return { outcome: decidePolicy(question), approvalTtlS, rulesVersion: organization.version }
     },
   }
@@ -57,5 +58,6 @@ function requestOf(call: AdmittedCall, now: number): FactRequest {
 }
 
 function faultOutcome(message: string): Stage2Outcome {
-  return { effect: 'fault', ruleId: null, ruleName: null, message, ttlS: null, approvers: [], facts: {}, shadow: [] }
+  const nobody = { ruleId: null, ruleName: null, ttlS: null, approvers: [] }
+  return { ...nobody, effect: 'fault', message, facts: {}, shadow: [], counters: [] }
 }

@@ -23,7 +23,7 @@ function context(args: JsonObject, facts: Readonly<Record<string, JsonValue>> = 
   return {
     tool: 'email.send',
     principal: { agent: 'outreach', user_id: 'u1', roles: ['sales'], scopes: ['email.send'], started_by: 'user' },
-    run: { id: 'r1', source: 'console', step_path: 'agent' },
+    run: { id: 'r1', source: 'console', step_path: 'agent', tainted: false, taint_sources: [] },
     arguments: args,
     facts,
   }

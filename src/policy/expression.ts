@@ -36,6 +36,8 @@ export interface Expression {
   readonly facts: readonly string[]
   /** Where each of them is read first. */
   readonly factPositions: ReadonlyMap<string, Position>
+  /** Whether its answer may depend on what the call was asked to do. */
+  readonly readsArguments: boolean
   /** @throws ExpressionFault when there is no answer; it is never "no" */
   evaluate(context: ExpressionContext): boolean
 }
@@ -56,7 +58,13 @@ interface PrincipalView extends Readonly<Record<keyof typeof PRINCIPAL_FIELDS, s
   readonly started_by: string
 }
 
-type RunView = Readonly<Record<keyof typeof RUN_FIELDS, string>>
+interface RunView extends Readonly<Record<keyof typeof RUN_FIELDS, string | boolean | readonly string[]>> {
+  readonly id: string
+  readonly source: string
+  readonly step_path: string
+  readonly tainted: boolean
+  readonly taint_sources: readonly string[]
+}
 
 export interface ExpressionScope {
   /** Every fact that has a resolver. */
@@ -137,6 +145,7 @@ function expressionOf(source: string, condition: Condition, types: Readonly<Reco
     source,
     facts,
     factPositions,
+    readsArguments: reads(condition, 'arguments'),
     evaluate(context) {
       const names: Record<string, Value> = Object.assign(Object.create(null), {
         tool: context.tool,
@@ -153,6 +162,10 @@ function expressionOf(source: string, condition: Condition, types: Readonly<Reco
 function collectFacts(node: Condition, types: Readonly<Record<string, FactType>>, found: Map<string, Position>): void {
   if (node.kind === 'name' && Object.hasOwn(types, node.name) && !found.has(node.name)) found.set(node.name, node.at)
   for (const part of partsOf(node)) collectFacts(part, types, found)
+}
+
+function reads(node: Condition, name: string): boolean {
+  return (node.kind === 'name' && node.name === name) || partsOf(node).some((part) => reads(part, name))
 }
 
 /** A JSON number becomes an int where the fact is declared as one. */

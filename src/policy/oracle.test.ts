@@ -32,7 +32,7 @@ const PRINCIPAL = {
   scopes: ['email.send'],
   started_by: 'user',
 }
-const RUN = { id: 'r1', source: 'api', step_path: 'agent' }
+const RUN = { id: 'r1', source: 'api', step_path: 'agent', tainted: true, taint_sources: ['web.fetch', 'mail.read'] }
 
 interface Question {
   readonly args: JsonObject
@@ -130,6 +130,8 @@ const SHAPES: readonly (readonly [source: string, args: JsonObject, answer: bool
   ['!has(arguments.cc) || size(arguments.cc) == 0', { cc: [] }, true],
   ["principal.started_by != 'user' || !('admin' in principal.roles)", {}, false],
   ["principal.user_id == '' && run.source == 'api'", {}, true],
+  ["run.tainted && run.taint_sources.exists(s, s != 'crm.find')", {}, true],
+  ["size(run.taint_sources) == 2 && 'web.fetch' in run.taint_sources && !run.tainted", {}, false],
   ["'vip' in labels && profile.tier == 'gold'", {}, true],
   ["has(profile.tier) && profile.tier in ['silver', 'gold']", {}, true],
   ['open_deals + size(arguments.items) >= 5', { items: [1, 2] }, true],
@@ -340,6 +342,7 @@ describe('generated conditions', () => {
           'arguments.items',
           'labels',
           'principal.roles',
+          'run.taint_sources',
           'arguments.any',
           '["a", "b"]',
           '[]',

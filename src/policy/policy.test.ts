@@ -27,6 +27,7 @@ class Source implements PolicySource {
       mode: 'enforce' as const,
       approvers: [],
       ttlS: null,
+      limit: null,
     }
     return { version: this.version, rules: [rule], settings: this.settings }
   }

@@ -111,7 +111,8 @@ function compile(snapshot: PolicySnapshot, catalogue: PolicyCatalogue): Organiza
   }
 }
 
-function defaultsOf(settings: PolicySettings): PolicyDefaults {
+/** @throws Error when what is stored is no effect */
+export function defaultsOf(settings: PolicySettings): PolicyDefaults {
   const { read, write, send } = { ...SAFE_DEFAULTS, ...settings.policyDefaults }
   for (const effect of [read, write, send]) {
     if (!isEffect(effect)) throw new Error('the policy defaults of the organization hold an effect that does not exist')

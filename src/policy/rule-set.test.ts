@@ -45,7 +45,7 @@ function invocation(changes: Partial<ToolInvocation> = {}): ToolInvocation {
 }
 
 function call(tool = 'email.send', args: JsonObject = {}): PolicyCall {
-  return { tool, args, invocation: invocation() }
+  return { tool, args, invocation: invocation(), taintSources: [] }
 }
 
 let nextId = 0
@@ -60,6 +60,7 @@ function rule(changes: Readonly<Record<string, unknown>> = {}): StoredRule {
     mode: 'enforce',
     approvers: [],
     ttlS: null,
+    limit: null,
     ...changes,
   }
 }
@@ -99,6 +100,7 @@ describe('which rules are about a call', () => {
         mode: 'enforce',
         approvers: ['owner'],
         ttlS: 60,
+        limit: null,
         matched: true,
       },
       {
@@ -108,6 +110,7 @@ describe('which rules are about a call', () => {
         mode: 'shadow',
         approvers: [],
         ttlS: null,
+        limit: null,
         matched: true,
       },
     ])

@@ -1,3 +1,4 @@
+import type { RuleLimit } from '../decision/limits.ts'
 import type { Effect, RuleReading } from '../decision/stage-two.ts'
 import type { ToolInvocation } from '../tools/invocation.ts'
 import type { JsonObject, JsonValue } from '../tools/json.ts'
@@ -5,15 +6,20 @@ import type { PolicyCatalogue } from './catalogue.ts'
 import type { Expression, ExpressionContext } from './expression.ts'
 import { compileExpression, ExpressionFault } from './expression.ts'
 import type { RuleMode, StoredRule } from './rule.ts'
-import { shapeProblems } from './rule.ts'
+import { isRuleLimit, shapeProblems } from './rule.ts'
 import { isToolPattern, matchesTool } from './tool-pattern.ts'
+
+/** What a condition may know of where a call comes from. */
+export type CallOrigin = Pick<ToolInvocation, 'principal' | 'runId' | 'source' | 'stepPath'>
 
 /** The call that rules are asked about. */
 export interface PolicyCall {
   readonly tool: string
   /** Validated, with defaults applied: what is hashed, shown and executed. */
   readonly args: JsonObject
-  readonly invocation: ToolInvocation
+  readonly invocation: CallOrigin
+  /** Tools that brought untrusted content into the run tree before this call. */
+  readonly taintSources: readonly string[]
 }
 
 /** The rules of one organization at one version, ready to be asked. */
@@ -30,15 +36,17 @@ export interface CompiledRules {
   evaluate(call: PolicyCall, facts: Readonly<Record<string, JsonValue>>): readonly RuleReading[]
 }
 
-interface MatchingRule {
+export interface MatchingRule {
   readonly id: string
   readonly name: string
   readonly effect: Effect
   readonly mode: RuleMode
   readonly approvers: readonly string[]
   readonly ttlS: number | null
+  readonly limit: RuleLimit | null
   /** Facts its condition reads. */
   readonly facts: readonly string[]
+  readonly readsArguments: boolean
   /** Why the rule cannot be evaluated for this tool by this build; null when it can. */
   readonly fault: string | null
 }
@@ -53,7 +61,12 @@ export function compileRules(rules: readonly StoredRule[], catalogue: PolicyCata
   return {
     version,
     matching: (tool) =>
-      about(tool).map((rule) => ({ ...rule.identity, facts: rule.facts, fault: faultFor(rule, tool, catalogue) })),
+      about(tool).map((rule) => ({
+        ...rule.identity,
+        facts: rule.facts,
+        readsArguments: rule.expression?.readsArguments ?? false,
+        fault: faultFor(rule, tool, catalogue),
+      })),
     factsNeeded: (tool) => factsOf(about(tool), tool, catalogue).enforced,
     factsForShadow: (tool) => factsOf(about(tool), tool, catalogue).shadow,
     evaluate(call, facts) {
@@ -64,7 +77,7 @@ export function compileRules(rules: readonly StoredRule[], catalogue: PolicyCata
 }
 
 interface CompiledRule {
-  readonly identity: Omit<MatchingRule, 'facts' | 'fault'>
+  readonly identity: Omit<MatchingRule, 'facts' | 'readsArguments' | 'fault'>
   /** Null when the stored entries cannot be read: then it may be about any tool. */
   readonly tools: readonly string[] | null
   readonly expression: Expression | null
@@ -93,6 +106,7 @@ function identityOf(rule: StoredRule): CompiledRule['identity'] {
     mode: rule.mode === 'shadow' ? 'shadow' : 'enforce',
     approvers: Array.isArray(rule.approvers) ? rule.approvers : [],
     ttlS: typeof rule.ttlS === 'number' ? rule.ttlS : null,
+    limit: isRuleLimit(rule.limit) ? rule.limit : null,
   }
 }
 
@@ -136,15 +150,21 @@ function contextOf(call: PolicyCall, facts: Readonly<Record<string, JsonValue>>)
       scopes: principal.scopes,
       started_by: principal.startedBy.kind,
     },
-    run: { id: runId, source, step_path: stepPath },
+    run: {
+      id: runId,
+      source,
+      step_path: stepPath,
+      tainted: call.taintSources.length > 0,
+      taint_sources: call.taintSources,
+    },
     arguments: call.args,
     facts,
   }
 }
 
 function read(rule: CompiledRule, context: ExpressionContext, fault: string | null): RuleReading {
-  const { id, name, effect, mode, approvers, ttlS } = rule.identity
-  const reading = { ruleId: id, name, effect, mode, approvers, ttlS }
+  const { id, name, effect, mode, approvers, ttlS, limit } = rule.identity
+  const reading = { ruleId: id, name, effect, mode, approvers, ttlS, limit }
   if (fault !== null) return { ...reading, fault: `rule "${name}": ${fault}` }
   if (rule.expression === null) return { ...reading, matched: true }
   try {

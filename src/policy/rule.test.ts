@@ -42,7 +42,7 @@ function fault(field: string, reason: string): unknown {
 test('a valid draft becomes a rule with every field', () => {
   expect(validateRule(DRAFT, CATALOGUE)).toEqual({
     kind: 'valid',
-    rule: { ...DRAFT, approvers: [], ttlS: null },
+    rule: { ...DRAFT, approvers: [], ttlS: null, limit: null },
   })
   expect(validateRule({ ...DRAFT, approvers: ['approver', 'u-1'], ttlS: 60 }, CATALOGUE)).toMatchObject({
     kind: 'valid',
@@ -59,9 +59,10 @@ test('all faults of a rule are reported at once, each with its field', () => {
     mode: 'dry-run',
     approvers: ['a b'],
     ttlS: 0,
+    limit: { count: 0, per: 'week' },
   })
   expect(new Set(found.map((problem) => problem.field))).toEqual(
-    new Set(['name', 'tools', 'when', 'effect', 'mode', 'approvers', 'ttlS']),
+    new Set(['name', 'tools', 'when', 'effect', 'mode', 'approvers', 'ttlS', 'limit']),
   )
 })
 
@@ -223,5 +224,42 @@ describe('approvers and ttlS', () => {
     expect(problems({ effect, approvers: ['owner'] })).toEqual([fault('approvers', 'leave them out')])
     expect(problems({ effect, ttlS: 60 })).toEqual([fault('ttlS', 'leave ttlS out')])
     expect(problems({ effect, approvers: [], ttlS: null })).toEqual([])
+  })
+})
+
+describe('a limit', () => {
+  test.each([
+    [{ count: 1, per: 'run' }],
+    [{ count: 50, per: 'hour' }],
+    [{ count: 1_000_000, per: 'day' }],
+    [null],
+    [undefined],
+  ])('%j is accepted', (limit) => {
+    expect(problems({ limit })).toEqual([])
+    expect(problems({ limit, effect: 'deny', mode: 'shadow' })).toEqual([])
+    expect(validateRule(draft({ limit }), CATALOGUE)).toMatchObject({ rule: { limit: limit ?? null } })
+  })
+
+  test.each([
+    [{ count: 0, per: 'run' }],
+    [{ count: -1, per: 'run' }],
+    [{ count: 1.5, per: 'run' }],
+    [{ count: 1_000_001, per: 'run' }],
+    [{ count: '5', per: 'run' }],
+    [{ count: Number.NaN, per: 'day' }],
+    [{ count: 5, per: 'week' }],
+    [{ count: 5, per: 'toString' }],
+    [{ count: 5 }],
+    [{ per: 'day' }],
+    [{ count: 5, per: 'day', of: 'calls' }],
+    [[5, 'day']],
+    ['5 a day'],
+    [5],
+  ])('%j is refused', (limit) => {
+    expect(problems({ limit })).toEqual([fault('limit', 'run, hour or day')])
+  })
+
+  test('does not go with a rule that allows: it would say nothing about the call after the last', () => {
+    expect(problems({ effect: 'allow', limit: { count: 5, per: 'day' } })).toEqual([fault('limit', 'deny or require')])
   })
 })

@@ -1,5 +1,7 @@
+import type { LimitPeriod, RuleLimit } from '../decision/limits.ts'
 import type { Effect } from '../decision/stage-two.ts'
 import type { PolicyCatalogue } from './catalogue.ts'
+import { isJsonObject } from '../tools/json.ts'
 import type { Position } from './condition.ts'
 import { compileExpression } from './expression.ts'
 import { isToolPattern, isWildcard, matchesTool } from './tool-pattern.ts'
@@ -18,6 +20,8 @@ export interface RuleDraft {
   readonly approvers?: readonly string[]
   /** Seconds a person has to answer; absent or null takes the organization's default. */
   readonly ttlS?: number | null
+  /** Lets so many calls pass before the effect applies; absent or null applies it to every call. */
+  readonly limit?: RuleLimit | null
 }
 
 /** `shadow` is evaluated and recorded, and changes nothing. */
@@ -32,6 +36,7 @@ export interface ValidRule {
   readonly mode: RuleMode
   readonly approvers: readonly string[]
   readonly ttlS: number | null
+  readonly limit: RuleLimit | null
 }
 
 export interface StoredRule extends ValidRule {
@@ -54,6 +59,9 @@ export type RuleValidation =
 
 export const MAX_TTL_S = 30 * 24 * 3600
 
+/** Calls a limit lets pass. Zero would be a rule without a limit. */
+const MAX_LIMIT = 1_000_000
+
 const MAX_TOOLS = 100
 const MAX_APPROVERS = 50
 
@@ -63,6 +71,7 @@ const APPROVER = /^[A-Za-z0-9][A-Za-z0-9_.@:-]{0,127}$/
 
 const EFFECTS: readonly unknown[] = ['allow', 'deny', 'require_approval'] satisfies Effect[]
 const MODES: readonly unknown[] = ['enforce', 'shadow'] satisfies RuleMode[]
+const PERIODS: readonly unknown[] = ['run', 'hour', 'day'] satisfies LimitPeriod[]
 
 /** Finds every fault at once, so that a person corrects a rule in one go. */
 export function validateRule(draft: RuleDraft, catalogue: PolicyCatalogue): RuleValidation {
@@ -70,7 +79,7 @@ export function validateRule(draft: RuleDraft, catalogue: PolicyCatalogue): Rule
   if (!problems.some((problem) => problem.field === 'tools')) problems.push(...toolProblems(draft, catalogue))
   problems.push(...conditionProblems(draft, catalogue, !problems.some((problem) => problem.field === 'tools')))
   if (problems.length > 0) return { kind: 'invalid', problems }
-  const { name, tools, effect, mode } = draft
+  const { name, tools, effect, mode, limit } = draft
   const rule = {
     name,
     tools: [...tools],
@@ -79,6 +88,7 @@ export function validateRule(draft: RuleDraft, catalogue: PolicyCatalogue): Rule
     mode,
     approvers: [...(draft.approvers ?? [])],
     ttlS: draft.ttlS ?? null,
+    limit: limit == null ? null : { count: limit.count, per: limit.per },
   }
   return { kind: 'valid', rule }
 }
@@ -97,6 +107,7 @@ export function shapeProblems(draft: RuleDraft): readonly RuleProblem[] {
     ...(MODES.includes(draft.mode) ? [] : [problem('mode', 'mode is enforce or shadow')]),
     ...approverProblems(draft),
     ...ttlProblems(draft),
+    ...limitProblems(draft),
   ]
 }
 
@@ -166,6 +177,29 @@ function ttlProblems(draft: RuleDraft): readonly RuleProblem[] {
   if (draft.effect === 'require_approval') return []
   return [
     problem('ttlS', 'only a rule that requires approval waits for an answer; leave ttlS out or change the effect'),
+  ]
+}
+
+export function isRuleLimit(limit: unknown): limit is RuleLimit {
+  if (!isJsonObject(limit) || Object.keys(limit).length !== 2) return false
+  const { count, per } = limit as { readonly count?: unknown; readonly per?: unknown }
+  return (
+    typeof count === 'number' && Number.isInteger(count) && count >= 1 && count <= MAX_LIMIT && PERIODS.includes(per)
+  )
+}
+
+function limitProblems(draft: RuleDraft): readonly RuleProblem[] {
+  const limit: unknown = draft.limit ?? null
+  if (limit === null) return []
+  if (!isRuleLimit(limit)) {
+    return [problem('limit', `limit is { count, per }: a whole number from 1 to ${MAX_LIMIT}, and run, hour or day`)]
+  }
+  if (draft.effect !== 'allow') return []
+  return [
+    problem(
+      'limit',
+      'a rule that allows has no limit: to allow so many and no more, deny or require approval with one',
+    ),
   ]
 }
 

@@ -12,7 +12,15 @@ export const PRINCIPAL_FIELDS = {
   started_by: 'string',
 } as const
 
-export const RUN_FIELDS = { id: 'string', source: 'string', step_path: 'string' } as const
+export const RUN_FIELDS = {
+  id: 'string',
+  source: 'string',
+  step_path: 'string',
+  /** Whether untrusted content entered the run tree before this call. */
+  tainted: 'bool',
+  /** Names of the tools that brought it. */
+  taint_sources: 'list<string>',
+} as const
 
 /** Number of arguments after the value itself; `global` is written `size(x)`, `receiver` is written `x.size()`. */
 export const METHODS: Readonly<

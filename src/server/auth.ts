@@ -68,7 +68,8 @@ export function authenticate(deps: RouteDependencies): MiddlewareHandler<AppEnv>
         : cookie !== undefined
           ? await deps.identities.authenticateSession(cookie)
           : null
-    if (identity === null) throw refused(c, deps, header !== undefined || cookie !== undefined)
+    if (identity === null)
+      throw refused(c, deps, header !== undefined ? 'key' : cookie !== undefined ? 'session' : 'nothing')
     c.set('identity', identity)
     c.set('viaCookie', header === undefined)
     if (header === undefined && !isSafe(c.req.method)) requireSameOrigin(c, deps.hosting)
@@ -81,18 +82,27 @@ async function byKey(deps: RouteDependencies, header: string): Promise<Identity 
   return secret === undefined ? null : deps.identities.authenticateKey(secret)
 }
 
-function refused(c: Context<AppEnv>, deps: RouteDependencies, tried: boolean): HttpProblem {
-  const address = addressOf(c, deps.hosting)
-  const wait = deps.limiter.blockedFor(address)
-  if (tried && wait !== null) return tooMany(wait)
-  if (tried) deps.limiter.failed(address)
+/** A session that ended is no guess: its browser sends it with everything it asks. */
+function refused(c: Context<AppEnv>, deps: RouteDependencies, given: keyof typeof REFUSALS): HttpProblem {
+  if (given === 'key') {
+    const address = addressOf(c, deps.hosting)
+    const wait = deps.limiter.blockedFor(address)
+    if (wait !== null) return tooMany(wait)
+    deps.limiter.failed(address)
+  }
   return new HttpProblem({
     code: 'unauthenticated',
-    detail: tried ? 'the key or session is not valid, or no longer' : 'this needs an API key or a console session',
+    detail: REFUSALS[given],
     remedy: 'send Authorization: Bearer bk_…, or sign in on the console page',
     headers: { 'www-authenticate': 'Bearer realm="bailiff"' },
   })
 }
+
+const REFUSALS = {
+  key: 'the key is not valid, or no longer',
+  session: 'the session has ended',
+  nothing: 'this needs an API key or a console session',
+} as const
 
 export function tooMany(seconds: number): HttpProblem {
   return new HttpProblem({

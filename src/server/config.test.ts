@@ -46,6 +46,5 @@ test('a config is found by name, and what it exports is what is loaded', async (
     message: expect.stringContaining('--config'),
   })
   await writeFile(join(folder, 'bailiff.config.mjs'), 'export default { setup: async () => ({ tools: [] }) }')
-  const config = await loadConfig(await findConfig(folder))
-  expect(config.setup).toBeTypeOf('function')
+  expect(await loadConfig(await findConfig(folder))).toStrictEqual({ setup: expect.any(Function) })
 })

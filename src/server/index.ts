@@ -1,4 +1,4 @@
-export { readCsvInput, type CsvInput } from '../cli/csv-input.ts'
+export { readCsvInput, type CsvInput } from './csv-input.ts'
 export { createApp, type About, type App, type AppDependencies, type Hosting } from './app.ts'
 export {
   ConfigError,

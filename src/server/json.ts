@@ -1,7 +1,9 @@
 import type { z } from '@hono/zod-openapi'
 import type { Approval } from '../approvals/approval-store.ts'
+import { mayReadQuestion } from '../decision/visibility.ts'
 import type { RunRow } from '../runs/run-store.ts'
 import type { SpanNode } from '../spans/span-store.ts'
+import type { Actor } from '../tools/invocation.ts'
 import type { ApprovalSchema, RunSchema, RunSummarySchema, SpanSchema } from './schemas.ts'
 
 export type ApprovalJson = z.input<typeof ApprovalSchema>
@@ -9,19 +11,31 @@ export type RunSummaryJson = z.input<typeof RunSummarySchema>
 export type RunJson = z.input<typeof RunSchema>
 export type SpanJson = z.input<typeof SpanSchema>
 
+/** Who reads. */
+export interface Reader {
+  readonly actor: Actor
+  readonly roles: readonly string[]
+}
+
+function reads({ actor, roles }: Reader, { approvers, principal }: Approval): boolean {
+  return mayReadQuestion({ id: actor.id, roles }, { approvers, startedById: principal.startedBy.id })
+}
+
 /** Rows as the API shows them. Every field is named: a column added to a row must not appear outside by itself. */
-export function approvalJson(approval: Approval): ApprovalJson {
+export function approvalJson(approval: Approval, reader: Reader): ApprovalJson {
+  const hidden = !reads(reader, approval)
   return {
     id: approval.id,
     state: approval.state,
     kind: approval.kind,
     tool: approval.tool,
     toolVersion: approval.toolVersion,
-    arguments: approval.arguments,
+    arguments: hidden ? null : approval.arguments,
     argumentsHash: approval.argumentsHash,
-    preview: approval.preview,
+    preview: hidden ? null : approval.preview,
     rule: approval.rule,
-    facts: approval.facts,
+    facts: hidden ? null : approval.facts,
+    hidden,
     runId: approval.runId,
     spanId: approval.spanId,
     requestedAt: approval.requestedAt.toISOString(),
@@ -67,7 +81,9 @@ export function runJson(
   }
 }
 
-export function spanJson(span: SpanNode, approval: Approval | null): SpanJson {
+/** A call that was asked about hides what it was about from whoever may not read the question. */
+export function spanJson(span: SpanNode, approval: Approval | null, reader: Reader): SpanJson {
+  const hidden = approval !== null && !reads(reader, approval)
   return {
     id: span.id,
     runId: span.runId,
@@ -79,9 +95,10 @@ export function spanJson(span: SpanNode, approval: Approval | null): SpanJson {
     startedAt: span.startedAt.toISOString(),
     endedAt: instant(span.endedAt),
     attributes: span.attributes,
-    input: span.input,
-    output: span.output,
-    decision: span.decision === null ? null : { ...span.decision },
+    input: hidden ? null : span.input,
+    output: hidden ? null : span.output,
+    hidden,
+    decision: span.decision === null ? null : { ...span.decision, ...(hidden ? { facts: {} } : {}) },
     approval: approval === null ? null : answerJson(approval),
   }
 }

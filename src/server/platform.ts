@@ -5,6 +5,7 @@ import { aiSdkFramework } from '../frameworks/ai-sdk/index.ts'
 import { createRuntime, type Runtime } from '../runtime.ts'
 import { identityStore, type IdentityStore } from '../storage/identity-store.ts'
 import type { Organization } from '../storage/organization-store.ts'
+import type { Database } from '../storage/database.ts'
 import { scopedDb } from '../storage/scoped-db.ts'
 import { sha256Hex } from '../tools/canonical.ts'
 import type { Logger } from '../tools/invoker.ts'
@@ -13,7 +14,8 @@ import { createApp, type App } from './app.ts'
 import type { AppParts, BailiffConfig } from './config.ts'
 import { deployOrganization, deployParts } from './deployment.ts'
 import { settled, startFirstRun, welcome, type Welcome } from './first-start.ts'
-import { isLoopback, listen, type Listening } from './listen.ts'
+import { type Door, openDoor } from './door.ts'
+import { isLoopback } from './listen.ts'
 import { serverLogger } from './logger.ts'
 import { isScripted, modelFinder } from './models.ts'
 import { openDatabase, recover } from './open-database.ts'
@@ -59,8 +61,8 @@ const WAITING_SHOWN = 50
 type Ending = () => Promise<void>
 
 /**
- * Opens the database, deploys the config, listens, and starts taking work. What was begun is ended again when a later
- * step fails.
+ * Takes the port, opens the database, deploys the config, and starts taking work. What was begun is ended again when a
+ * later step fails.
  *
  * @throws ListenError, DataFolderInUse, DatabaseUnavailable, MigrationRefused, RegistryError, ValidationError, PlatformError
  */
@@ -80,25 +82,15 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
 type Begin = PlatformOptions & { readonly logger: Logger; readonly graceMs: number }
 
 async function begin(options: Begin, endings: Ending[]): Promise<Omit<Platform, 'stop'>> {
-  const { settings, logger } = options
+  const { settings, logger, graceMs } = options
+  const door = await openDoor({ host: settings.host, port: settings.port, graceMs })
+  endings.push(() => door.close())
   const { database, engine } = await openDatabase(settings, logger)
   endings.push(() => database.close())
   await recover(database, logger)
-  const parts = await options.config.setup({
-    database,
-    dataDir: settings.dataDir,
-    logger,
-    scopedDb: (organizationId) => scopedDb(database, organizationId),
-  })
+  const parts = await setUp(options, database)
   endings.push(async () => parts.close?.())
-  const core = await createCore({
-    database,
-    logger,
-    tools: parts.tools,
-    ...(parts.facts === undefined ? {} : { facts: parts.facts }),
-    ...(parts.secrets === undefined ? {} : { secrets: parts.secrets }),
-    ...(parts.prices === undefined ? {} : { prices: parts.prices }),
-  })
+  const core = await coreOf(parts, database, logger)
   const organization = await deployOrganization(core, parts.organization)
   const model = await chooseModel(settings, parts)
   const runtime = createRuntime(core, {
@@ -108,24 +100,33 @@ async function begin(options: Begin, endings: Ending[]): Promise<Omit<Platform, 
   })
   await deployParts(core, runtime, { organizationId: organization.id, parts })
   const identities = identityStore(database)
-  const served = await serve(options, { core, runtime, identities, model: model.name }, endings)
-  endings.push(() => runtime.stop(options.graceMs))
+  const serving = { core, runtime, identities, model: model.name, url: door.url }
+  const app = appOf(serving, { settings, door })
+  endings.push(() => runtime.stop(graceMs))
   await runtime.start()
-  await leaveServerFile({ settings, identities, organizationId: organization.id, url: served.listening.url }, endings)
+  await leaveServerFile({ ...serving, settings, organizationId: organization.id }, endings)
   // The last ending is the first to run: no request may meet a runtime that has stopped.
-  endings.push(() => served.close())
-  const { url } = served.listening
-  const { token, apiKey } = await announce(options, {
-    core,
-    runtime,
-    identities,
-    organization,
-    parts,
-    model: model.name,
-    url,
+  endings.push(() => door.close())
+  door.admit(app)
+  const { token, apiKey } = await announce(options, { ...serving, organization, parts })
+  const consoleUrl = `${door.url}/?token=${token}`
+  return { url: door.url, consoleUrl, apiKey, app, core, runtime, identities, organization }
+}
+
+function setUp({ config, settings, logger }: Begin, database: Database): Promise<AppParts> {
+  const scoped = (organizationId: string) => scopedDb(database, organizationId)
+  return config.setup({ database, dataDir: settings.dataDir, logger, scopedDb: scoped })
+}
+
+function coreOf(parts: AppParts, database: Database, logger: Logger): Promise<Core> {
+  return createCore({
+    database,
+    logger,
+    tools: parts.tools,
+    ...(parts.facts === undefined ? {} : { facts: parts.facts }),
+    ...(parts.secrets === undefined ? {} : { secrets: parts.secrets }),
+    ...(parts.prices === undefined ? {} : { prices: parts.prices }),
   })
-  const consoleUrl = `${url}/?token=${token}`
-  return { url, consoleUrl, apiKey, app: served.app, core, runtime, identities, organization }
 }
 
 /** Names the default model, and finds out now rather than in the first run whether it can be reached at all. */
@@ -150,47 +151,30 @@ interface Serving {
   readonly runtime: Runtime
   readonly identities: IdentityStore
   readonly model: string
+  readonly url: string
 }
 
-interface Served {
-  readonly app: App
-  readonly listening: Listening
-  close(): Promise<void>
-}
-
-async function serve(
-  { settings, graceMs }: Begin,
+function appOf(
   { core, runtime, identities, model }: Serving,
-  endings: Ending[],
-): Promise<Served> {
-  const closing = new AbortController()
-  const app = createApp({
+  { settings, door }: { readonly settings: Settings; readonly door: Door },
+): App {
+  return createApp({
     core,
     runs: runtime.runs,
     identities,
-    closing: closing.signal,
+    closing: door.closing,
     about: { model, scripted: isScripted(model), database: core.database.dialect },
     hosting: {
       loopback: isLoopback(settings.host),
       trustProxy: settings.trustProxy,
-      cookieName: `bailiff_session_${settings.port}`,
+      cookieName: `bailiff_session_${door.port}`,
     },
   })
-  const listening = await listen({ host: settings.host, port: settings.port, fetch: app.fetch })
-  const close = once(async () => {
-    closing.abort()
-    await listening.close(graceMs)
-  })
-  // Also for a start that fails before its end.
-  endings.push(close)
-  return { app, listening, close }
 }
 
-interface Leaving {
+interface Leaving extends Serving {
   readonly settings: Settings
-  readonly identities: IdentityStore
   readonly organizationId: string
-  readonly url: string
 }
 
 /** The command line's way in: a secret that lives as long as this server, in a file only its owner reads. */
@@ -211,7 +195,6 @@ async function leaveServerFile(
 interface Announcing extends Serving {
   readonly organization: Organization
   readonly parts: AppParts
-  readonly url: string
 }
 
 async function announce(

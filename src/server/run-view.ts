@@ -1,7 +1,7 @@
 import type { Approval } from '../approvals/approval-store.ts'
 import type { Core } from '../core.ts'
 import type { RunRow } from '../runs/run-store.ts'
-import { runJson, spanJson, type RunJson, type SpanJson } from './json.ts'
+import { runJson, spanJson, type Reader, type RunJson, type SpanJson } from './json.ts'
 
 /** More than any run asks: a run makes at most a hundred calls unless its definition allows more. */
 const MAX_APPROVALS = 1_000
@@ -17,13 +17,17 @@ export interface RunTree {
 }
 
 /** A run with everything that happened in it, and what became of the questions it asked. */
-export async function readTree(core: Core, run: RunRow): Promise<RunTree> {
+export async function readTree(core: Core, run: RunRow, reader: Reader): Promise<RunTree> {
   const approvals = await approvalsOf(core, run)
   const bySpan = new Map(approvals.map((approval) => [approval.spanId, approval]))
+  // The span of the call that ran after the answer names the approval in its decision.
+  const byId = new Map(approvals.map((approval) => [approval.id, approval]))
   const spans = await core.stores.spans.tree(run.organizationId, run.id)
   return {
     run: await withTotals(core, run, approvals),
-    spans: spans.map((span) => spanJson(span, bySpan.get(span.id) ?? null)),
+    spans: spans.map((span) =>
+      spanJson(span, bySpan.get(span.id) ?? byId.get(span.decision?.approvalId ?? '') ?? null, reader),
+    ),
   }
 }
 

@@ -37,11 +37,13 @@ export const ApprovalSchema = z
     kind: z.enum(['action', 'outcome']),
     tool: z.string(),
     toolVersion: z.int(),
-    arguments: z.record(z.string(), Json),
+    /** Null, like preview and facts, for whoever may see that there is a question and not what it is about. */
+    arguments: z.record(z.string(), Json).nullable(),
     argumentsHash: z.string(),
     preview: z.string().nullable(),
     rule: z.string().nullable(),
-    facts: z.record(z.string(), Json),
+    facts: z.record(z.string(), Json).nullable(),
+    hidden: z.boolean(),
     runId: Id,
     spanId: Id,
     requestedAt: Instant,
@@ -116,6 +118,7 @@ export const SpanSchema = z
     attributes: z.record(z.string(), Json),
     input: Json,
     output: Json,
+    hidden: z.boolean(),
     decision: z
       .object({
         stage: z.int(),
@@ -196,6 +199,10 @@ export const PublishBody = z
   })
   .openapi('PublishBody')
 
+const RuleLimit = z
+  .strictObject({ count: z.int().min(1), per: z.enum(['run', 'hour', 'day']) })
+  .openapi({ description: 'Calls that pass before the effect applies' })
+
 export const RuleSchema = z
   .object({
     id: Id,
@@ -206,6 +213,7 @@ export const RuleSchema = z
     mode: z.enum(['enforce', 'shadow']),
     approvers: z.array(z.string()),
     ttlS: z.int().nullable(),
+    limit: RuleLimit.nullable(),
   })
   .openapi('Rule')
 
@@ -219,6 +227,7 @@ export const RuleBody = z
     mode: z.enum(['enforce', 'shadow']).default('enforce'),
     approvers: z.array(z.string()).default([]),
     ttlS: z.number().nullable().default(null),
+    limit: RuleLimit.nullable().default(null),
   })
   .openapi('RuleBody')
 

@@ -15,10 +15,6 @@ export function currentScope(): SpanScope | null {
   return scopes.getStore() ?? null
 }
 
-export function currentSpanId(): string | null {
-  return scopes.getStore()?.spanId ?? null
-}
-
 /** Runs `work` inside a scope. The one place that sets span identity: no invocation, request or handler carries a copy. */
 export function withScope<T>(scope: SpanScope, work: () => T): T {
   return scopes.run(scope, work)

@@ -62,6 +62,12 @@ const WAKE = statement(
    WHERE id = $1::uuid AND status IN ('queued', 'running', 'parked')`,
 )
 
+const STOP = statement(
+  'approval_stop_run',
+  `UPDATE agent.run_control SET cancel_requested_at = clock_timestamp(), cancel_reason = $3::text, cancelled_by = $4::jsonb
+   WHERE organization_id = $1::uuid AND run_id = $2::uuid AND cancel_requested_at IS NULL`,
+)
+
 /** The claim a question about an outcome was asked for. A worker that finished meanwhile has completed it, and its answer stands. */
 const COMPLETE_CLAIM = statement(
   'approval_complete_claim',
@@ -162,6 +168,10 @@ async function close(
   if (decided.claim?.kind === 'complete')
     await tx.query(COMPLETE_CLAIM, [...claim, JSON.stringify(decided.claim.result)])
   if (decided.claim?.kind === 'reclaim') await tx.query(RECLAIM, claim)
+  if (decided.stopRun !== undefined) {
+    const { reason, by } = decided.stopRun
+    await tx.query(STOP, [approval.organizationId, approval.runId, reason, JSON.stringify(by)])
+  }
   await tx.query(WAKE, [approval.runId])
 }
 

@@ -8,7 +8,7 @@ const READ = statement(
   'policy_read',
   `SELECT o.rules_version, o.settings, coalesce((
      SELECT jsonb_agg(jsonb_build_object('id', r.id, 'name', r.name, 'tools', r.tools, 'when', r.condition, 'effect', r.effect,
-       'mode', r.mode, 'approvers', r.approvers, 'ttlS', r.ttl_s) ORDER BY r.name)
+       'mode', r.mode, 'approvers', r.approvers, 'ttlS', r.ttl_s, 'limit', r.call_limit) ORDER BY r.name)
      FROM agent.policy_rules r WHERE r.organization_id = o.id AND r.deleted_at IS NULL
    ), '[]'::jsonb) AS rules
    FROM agent.organizations o WHERE o.id = $1::uuid`,

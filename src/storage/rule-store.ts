@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { RuleLimit } from '../decision/limits.ts'
 import type { StoredRule, ValidRule } from '../policy/rule.ts'
 import type { Actor } from '../tools/invocation.ts'
 import type { Database, Queryable } from './database.ts'
@@ -100,6 +101,7 @@ async function insert(tx: Queryable, change: RuleChange, rule: StoredRule): Prom
       mode: rule.mode,
       approvers: JSON.stringify(rule.approvers),
       ttl_s: rule.ttlS,
+      call_limit: rule.limit === null ? null : JSON.stringify(rule.limit),
       created_by: JSON.stringify(change.by),
     })
     .execute()
@@ -113,8 +115,8 @@ async function moveVersion(tx: Queryable, organizationId: string): Promise<void>
     .execute()
 }
 
-function contentOf({ name, tools, when, effect, mode, approvers, ttlS }: ValidRule): string {
-  return JSON.stringify([name, tools, when, effect, mode, approvers, ttlS])
+function contentOf({ name, tools, when, effect, mode, approvers, ttlS, limit }: ValidRule): string {
+  return JSON.stringify([name, tools, when, effect, mode, approvers, ttlS, limit?.count, limit?.per])
 }
 
 function ruleOf(row: Selectable<DatabaseSchema['agent.policy_rules']>): StoredRule {
@@ -127,5 +129,6 @@ function ruleOf(row: Selectable<DatabaseSchema['agent.policy_rules']>): StoredRu
     mode: row.mode,
     approvers: row.approvers as readonly string[],
     ttlS: row.ttl_s,
+    limit: row.call_limit as unknown as RuleLimit | null,
   }
 }

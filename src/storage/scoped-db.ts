@@ -6,7 +6,7 @@ import type { ScopedSchema } from './scope/tables.ts'
 import { ScopeTransform } from './scope/transform.ts'
 import { unnamed } from './statement.ts'
 
-export type { ScopedSchema, ScopedTableName } from './scope/tables.ts'
+export type { ScopedSchema } from './scope/tables.ts'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 

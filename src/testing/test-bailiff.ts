@@ -1,4 +1,5 @@
 import type { Rule } from '../bailiff.ts'
+import type { LimitUse } from '../decision/limits.ts'
 import { checkAuthority } from '../decision/stage-one.ts'
 import { SAFE_DEFAULTS, type Effect, type PolicyDefaults, type Stage2Outcome } from '../decision/stage-two.ts'
 import { policyCatalogue } from '../policy/catalogue.ts'
@@ -10,7 +11,7 @@ import { parseArguments, type ToolDeclaration } from '../tools/declarations.ts'
 import { ValidationError } from '../tools/errors.ts'
 import type { FactResolver } from '../tools/handler.ts'
 import type { Principal, ToolInvocation } from '../tools/invocation.ts'
-import type { JsonValue } from '../tools/json.ts'
+import { own, type JsonValue } from '../tools/json.ts'
 import { buildRegistry } from '../tools/registry.ts'
 
 export interface TestBailiffOptions<Declarations extends readonly ToolDeclaration[]> {
@@ -26,6 +27,10 @@ export interface TestCall<Name extends string> {
   /** What the facts answer; a fact that a matching rule reads and that is missing here is a fault, as it would be live. */
   readonly facts?: Readonly<Record<string, JsonValue>>
   readonly principal?: Partial<Principal>
+  /** Tools that brought untrusted content into the run tree before this call; none unless given. */
+  readonly taintSources?: readonly string[]
+  /** What rules with a limit, by name, have let pass in the current period; nothing unless given. */
+  readonly used?: Readonly<Record<string, number>>
 }
 
 /** What policy would do with a call. `invalid_input` never reaches policy. */
@@ -67,8 +72,9 @@ export function testBailiff<const Declarations extends readonly ToolDeclaration[
         return { decision: 'deny', rule: null, message: authority, argumentsHash: hash, shadow: [] }
       const outcome = decidePolicy({
         rules,
-        call: { tool: call.tool, args: parsed.args, invocation },
+        call: { tool: call.tool, args: parsed.args, invocation, taintSources: call.taintSources ?? [] },
         facts: call.facts ?? {},
+        limits: { uses: usesOf(options.rules, call.used ?? {}), countedBy: [] },
         defaults: { ...SAFE_DEFAULTS, ...options.defaults },
         sideEffects: spec.sideEffects,
       })
@@ -81,6 +87,12 @@ export function testBailiff<const Declarations extends readonly ToolDeclaration[
       }
     },
   }
+}
+
+function usesOf(rules: readonly Rule<string>[], used: Readonly<Record<string, number>>): readonly LimitUse[] {
+  return rules.flatMap(({ name, limit }) =>
+    limit === undefined ? [] : [{ rule: name, per: limit.per, used: own(used, name) ?? 0 }],
+  )
 }
 
 async function prepare(options: TestBailiffOptions<readonly ToolDeclaration[]>, facts: readonly FactResolver[]) {

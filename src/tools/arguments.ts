@@ -1,9 +1,7 @@
+import { ARGUMENT_LIMITS, parseArgumentsText } from './arguments-text.ts'
 import type { JsonObject, JsonValue } from './json.ts'
 import { isJsonObject } from './json.ts'
 import { compileSchema } from './schema.ts'
-
-/** Limits of the arguments of one call, checked before anything else looks at them. */
-const ARGUMENT_LIMITS = { bytes: 256 * 1024, depth: 64 } as const
 
 export type ArgumentsVerdict =
   | { readonly kind: 'valid'; readonly args: JsonObject }
@@ -25,6 +23,7 @@ export function validateArguments(inputSchema: JsonObject, args: unknown): Argum
  * cannot be hashed, shown and sent exactly as it was written must not be executed. An undefined property is left out.
  */
 function admitArguments(args: unknown): ArgumentsVerdict {
+  if (typeof args === 'string') return refusedText(args)
   try {
     const copy = copyValue(args, { depth: 1, path: '', budget: { left: ARGUMENT_LIMITS.bytes } })
     if (!isJsonObject(copy)) return invalid('arguments must be a JSON object')
@@ -33,6 +32,15 @@ function admitArguments(args: unknown): ArgumentsVerdict {
   } catch (error) {
     return invalid(error instanceof NotAdmitted ? error.message : 'arguments could not be read')
   }
+}
+
+/**
+ * A text is what arguments are handed over as when they could not be read, or when the turn that held them was cut off;
+ * it is said why, and never parsed into arguments here.
+ */
+function refusedText(text: string): ArgumentsVerdict {
+  const parsed = parseArgumentsText(text)
+  return invalid(`arguments must be a JSON object${parsed.kind === 'invalid' ? `: ${parsed.message}` : ', not a text'}`)
 }
 
 const TOO_LARGE = `arguments are larger than ${ARGUMENT_LIMITS.bytes / 1024} kB`
@@ -58,7 +66,8 @@ function copyValue(value: unknown, at: Position): JsonValue {
   if (typeof value !== 'object') return refuse(at, `is of type ${typeof value}, which JSON cannot carry`)
   if (at.depth > ARGUMENT_LIMITS.depth) return refuse(at, `is nested deeper than ${ARGUMENT_LIMITS.depth} levels`)
   if (Array.isArray(value)) {
-    return value.map((item: unknown, index) =>
+    // Not `map`, which leaves holes as they are.
+    return Array.from(value, (item: unknown, index) =>
       copyValue(item, { ...at, depth: at.depth + 1, path: `${at.path}/${index}` }),
     )
   }

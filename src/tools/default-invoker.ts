@@ -1,4 +1,5 @@
 import type { AccrualVerdict } from '../decision/accrual.ts'
+import { countsOf } from '../decision/limits.ts'
 import {
   answerBeforePolicy,
   answerFromClaim,
@@ -82,7 +83,11 @@ export class DefaultToolInvoker implements ToolInvoker {
     for (let round = 0; round < DECISION_ROUNDS; round += 1) {
       const verdict = await this.#guard(call, () => this.#decide(call, options))
       if (verdict.kind !== 'run') return this.#settle(call, verdict, options)
-      if (call.key === null) return executeCall(this.#deps, call, { attempt: null, record: verdict.record })
+      if (call.key === null) {
+        const counted = await this.#counted(call, verdict.record)
+        if (counted) return executeCall(this.#deps, call, { attempt: null, record: verdict.record })
+        continue
+      }
       const expected = { rulesVersion: verdict.rulesVersion, leaseS: call.spec.timeoutS + LEASE_MARGIN_S }
       const claim = await this.#deps.ledger.claim(call, verdict.record, expected)
       if (claim.kind === 'claimed') return executeCall(this.#deps, call, { attempt: claim.attempt, record: null })
@@ -90,7 +95,7 @@ export class DefaultToolInvoker implements ToolInvoker {
       if (lost !== null) return this.#settle(call, lost, options)
     }
     const rounds = `no decision in ${DECISION_ROUNDS} rounds`
-    return this.#raise(call, new Error(`${call.toolName}: rules, grants or run control kept moving; ${rounds}`))
+    return this.#raise(call, new Error(`${call.toolName}: rules, limits, grants or run control kept moving; ${rounds}`))
   }
 
   /** Read once, then decide: contract, journal, approval, facts, grant, rules, budget. */
@@ -99,8 +104,14 @@ export class DefaultToolInvoker implements ToolInvoker {
     const state = await this.#deps.ledger.open(call, needs)
     const early = answerBeforePolicy(call, state, this.#deps.registry.get(call.spec.name))
     if (early.kind !== 'proceed') return early
-    const policy = await this.#deps.policy.gather(call, state.rulesVersion)
+    const policy = await this.#deps.policy.gather(call, state)
     return decideByPolicy(call, { state, policy, approvedBy: early.approvedBy, accrual: this.#deps.accrual })
+  }
+
+  /** A read has no claim that could count it, so it is counted on its own before it runs. Most are about no limit. */
+  async #counted(call: AdmittedCall, record: DecisionRecord): Promise<boolean> {
+    const counts = countsOf(record)
+    return counts.length === 0 || (await this.#deps.ledger.count(call, counts)) === 'counted'
   }
 
   /** Ends a call without running it: with a value, or by raising what the runtime waits for. */

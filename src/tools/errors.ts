@@ -31,10 +31,6 @@ export const ERROR_CODES = {
 
 export type ErrorCode = keyof typeof ERROR_CODES
 
-export function isErrorCode(code: string): code is ErrorCode {
-  return Object.hasOwn(ERROR_CODES, code)
-}
-
 /**
  * Business failures an internal handler may raise. The invoker turns them into values by *exact class*: a wrapper or a
  * subclass is a platform fault, because a base class caught by `instanceof` would hide a database outage from the run.

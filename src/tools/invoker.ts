@@ -1,6 +1,7 @@
 import type { ClaimEnding } from '../decision/claim-ending.ts'
 import type { ApprovalState } from '../decision/coverage.ts'
 import type { JournalRow } from '../decision/journal.ts'
+import type { LimitCount, LimitGround } from '../decision/limits.ts'
 import type { Stage2Outcome } from '../decision/stage-two.ts'
 import type { JsonObject, JsonValue } from './json.ts'
 import type { Credential, ToolInvocation } from './invocation.ts'
@@ -124,6 +125,10 @@ export interface CallState {
   readonly approval: ApprovalRow | null
   /** Cost of the run tree in cents; null unless it was asked for. */
   readonly spentCents: number | null
+  /** Tools that brought untrusted content into the run tree before this call, in the order of their names. */
+  readonly taintSources: readonly string[]
+  /** What rules with a limit have counted in the periods this call falls into. */
+  readonly limits: LimitGround
 }
 
 /** The handed approval that names this call, if any does. */
@@ -210,7 +215,11 @@ export type CloseOutcome = 'owned' | 'stale'
 export interface CallLedger {
   open(call: AdmittedCall, needs: Needs): Promise<CallState>
   file(call: AdmittedCall, hold: Hold): Promise<FileOutcome>
+  /** Takes the key and counts what the decision says, together or not at all; `moved` when a limit has no room left. */
   claim(call: AdmittedCall, decision: DecisionRecord, expected: Expected): Promise<ClaimOutcome>
+  /** For a read, which takes no claim: counts it before it runs, in all of the counters or in none. */
+  count(call: AdmittedCall, counts: readonly LimitCount[]): Promise<'counted' | 'moved'>
+  /** An untrusted result taints the run tree before this resolves. */
   close(call: SpanSubject | AdmittedCall, ending: CallEnding): Promise<CloseOutcome>
   /** The one narrow read that decides between a bad call and a contract that moved under it. */
   toolEnabled(organizationId: string, tool: string): Promise<boolean>
@@ -220,8 +229,11 @@ export interface CallLedger {
 
 /** Loads the organization's rules and resolves the facts a matching rule mentions, once per decision. */
 export interface PolicyEngine {
-  gather(call: AdmittedCall, rulesVersion: number): Promise<PolicyReading>
+  gather(call: AdmittedCall, ground: PolicyInput): Promise<PolicyReading>
 }
+
+/** What stage 2 needs of a call's state. */
+export type PolicyInput = Pick<CallState, 'rulesVersion' | 'taintSources' | 'limits'>
 
 /** Everything stage 2 is decided on. */
 export interface PolicyReading {

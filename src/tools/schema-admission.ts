@@ -1,6 +1,6 @@
 import { isJsonObject, own } from './json.ts'
 import type { JsonObject, JsonValue } from './json.ts'
-import { isEcmaPattern, linearPattern } from './schema-regexp.ts'
+import { isEcmaPattern, linearPattern, patternSize } from './schema-regexp.ts'
 import { resolveLocalRef, subschemas } from './schema-walk.ts'
 import type { SchemaNode, Subschema } from './schema-walk.ts'
 
@@ -12,6 +12,8 @@ export const SCHEMA_LIMITS = {
   references: 64,
   enumValues: 2000,
   expansion: 10_000,
+  patternSize: 50_000,
+  alternatives: 500,
 } as const
 
 export type SchemaDialect = '2020-12' | '2019-09' | 'draft-07'
@@ -45,7 +47,12 @@ export function admitSchema(schema: JsonValue, role: SchemaRole): string[] {
   if (oversize !== null) return [oversize]
   const parts = collectParts(schema)
   if (parts === null) return [`more than ${SCHEMA_LIMITS.subschemas} subschemas`]
-  const problems = [...rootProblems(schema, role), ...parts.flatMap((part) => partProblems(part, schema))]
+  if (patternsSize(parts) > SCHEMA_LIMITS.patternSize) return ['its patterns are too large together']
+  const problems = [
+    ...rootProblems(schema, role),
+    ...evaluationProblem(schema, parts),
+    ...parts.flatMap((part) => partProblems(part, { root: schema, role })),
+  ]
   const references = parts.filter(({ schema: node }) => typeof node['$ref'] === 'string').length
   if (references > SCHEMA_LIMITS.references)
     problems.push(`${references} references, at most ${SCHEMA_LIMITS.references}`)
@@ -99,7 +106,37 @@ function collectParts(root: SchemaNode): Part[] | null {
   return parts
 }
 
-function partProblems({ schema, path }: Part, root: SchemaNode): string[] {
+/** What it would take to compile all patterns, known before any is compiled: a page of `{1,1000}` takes seconds. */
+function patternsSize(parts: readonly Part[]): number {
+  return parts.flatMap((part) => patternsOf(part.schema)).reduce((sum, pattern) => sum + patternSize(pattern), 0)
+}
+
+/** The library counts evaluated items from the front, and cannot say which ones a `contains` has picked. */
+function evaluationProblem(root: SchemaNode, parts: readonly Part[]): string[] {
+  const uses = (keyword: string): boolean => parts.some((part) => Object.hasOwn(part.schema, keyword))
+  if (schemaDialect(root) === 'draft-07' || !uses('unevaluatedItems') || !uses('contains')) return []
+  return ['unevaluatedItems and contains in one schema are refused']
+}
+
+function patternsOf(schema: SchemaNode): string[] {
+  const [pattern, patterns] = [own(schema, 'pattern'), own(schema, 'patternProperties')]
+  return [...(typeof pattern === 'string' ? [pattern] : []), ...(isJsonObject(patterns) ? Object.keys(patterns) : [])]
+}
+
+/** Keywords that nest one check inside of the next; a compiler of code goes only so deep. */
+const LISTED = 'anyOf oneOf allOf items prefixItems patternProperties dependentSchemas dependencies'.split(' ')
+
+function membersOf(value: JsonValue | undefined): number {
+  if (Array.isArray(value)) return value.length
+  return isJsonObject(value) ? Object.keys(value).length : 0
+}
+
+interface Surroundings {
+  readonly root: SchemaNode
+  readonly role: SchemaRole
+}
+
+function partProblems({ schema, path }: Part, { root, role }: Surroundings): string[] {
   const problems: string[] = []
   const report = (problem: string): void => void problems.push(`${pointer(path)}: ${problem}`)
   if (path.length > 0 && typeof own(schema, '$id') === 'string') report('a nested $id is refused')
@@ -114,9 +151,14 @@ function partProblems({ schema, path }: Part, root: SchemaNode): string[] {
   if (Array.isArray(values) && values.length > SCHEMA_LIMITS.enumValues) {
     report(`${values.length} enum values, at most ${SCHEMA_LIMITS.enumValues}`)
   }
+  for (const keyword of LISTED) {
+    const members = membersOf(own(schema, keyword))
+    const most = SCHEMA_LIMITS.alternatives
+    if (members > most) report(`${members} members of ${keyword}, at most ${most}`)
+  }
   const properties = own(schema, 'properties')
-  if (isJsonObject(properties) && Object.hasOwn(properties, '__proto__'))
-    report('a property named __proto__ is refused')
+  if (role === 'input' && isJsonObject(properties) && Object.hasOwn(properties, '__proto__'))
+    report('an argument named __proto__ is refused')
   const pattern = own(schema, 'pattern')
   if (typeof pattern === 'string' && linearPattern(pattern) === null && !isEcmaPattern(pattern)) {
     report(`pattern ${clip(pattern)} is not a regular expression`)

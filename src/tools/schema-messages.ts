@@ -31,6 +31,7 @@ function place(path: string): string {
 
 function rule(error: ErrorObject): string {
   const params: Readonly<Record<string, unknown>> = error.params
+  if (error.propertyName !== undefined) return `has a property name that is not allowed: ${quoted(error.propertyName)}`
   switch (error.keyword) {
     case 'additionalProperties':
     case 'unevaluatedProperties':

@@ -123,9 +123,11 @@ function isSchema(value: JsonValue | undefined): value is SchemaNode | boolean {
   return typeof value === 'boolean' || isJsonObject(value)
 }
 
-function pointerSegments(pointer: string): string[] | null {
+/** A fragment is decoded before it is a pointer (RFC 6901, section 6), so an encoded slash separates like any other. */
+function pointerSegments(fragment: string): string[] | null {
   try {
-    return pointer.split('/').map((part) => decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~'))
+    const parts = decodeURIComponent(fragment).split('/')
+    return parts.map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
   } catch {
     return null
   }

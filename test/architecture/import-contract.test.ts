@@ -16,6 +16,7 @@ describe('the sources', () => {
     const counted = Map.groupBy(files, (file) => partOf(file.path))
     const empty = Object.keys(IMPORT_CONTRACT).filter((part) => (counted.get(part)?.length ?? 0) === 0)
     expect(empty).toEqual([])
+    expect(files.filter((file) => partOf(file.path) === null).length).toBeGreaterThan(30)
     expect(files.length).toBeGreaterThan(250)
   })
 
@@ -124,6 +125,8 @@ describe('a planted file is found out', () => {
     ['src/tools/x.ts', 'const value: any = 1', 'no any'],
     ['src/tools/x.ts', 'const list = value as any[]', 'no any'],
     ['src/tools/x.ts', 'const map = new Map<string, any>()', 'no any'],
+    ['src/tools/x.ts', 'type Loose = any', 'no any'],
+    ['src/tools/x.ts', 'type Get = () => any', 'no any'],
     ['src/tools/x.ts', 'export default 1', 'no default exports'],
     ['src/index.ts', "export * from './bailiff.ts'", 'names are written out'],
     ['src/tools/utils.ts', 'export const a = 1', 'a name that says nothing'],
@@ -150,6 +153,7 @@ describe('a planted file is found out', () => {
     ['src/decision/x.ts', "import type { ToolSpec } from '../tools/models.ts'"],
     ['src/decision/x.ts', "import { covers } from './coverage.ts'\nexport const late = (at: Date) => new Date(at)"],
     ['src/tools/x.ts', "const signal = AbortSignal.any([])\nconst texts = { any: 'any', from: 'take one from many' }"],
+    ['src/tools/x.ts', 'const found = names.reduce((any, name) => `${any} || ${name}`, first)'],
     ['src/handlers/x.ts', "import type { ScopedSchema } from '../storage/scoped-db.ts'"],
     ['src/handlers/email/x.ts', "const { createTransport } = await import('nodemailer')"],
     ['src/server/x.ts', 'const port = process.env.BAILIFF_PORT'],

@@ -47,11 +47,22 @@ describe('the code in the README', () => {
     expect(blocks('README.md').length).toBeGreaterThan(3)
     const config = { extends: relative(folder, join(ROOT, 'tsconfig.json')), include: ['*.ts'] }
     await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config))
-    const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
-    const checked = run(process.execPath, [tsc, '-p', folder, '--noEmit'], { cwd: ROOT })
-    await expect(checked).resolves.toMatchObject({ stdout: '' })
+    await writeFile(
+      join(folder, 'block-wrong.ts'),
+      "import { ok } from 'bailiff'\n\nexport const wrong: number = ok(1)\n",
+    )
+    const faults = (await compile(folder)).filter((line) => line.includes('block-'))
+    // The planted fault shows that the blocks are looked at; faults of the sources are for the type check of the project.
+    expect(faults.map((line) => /block-(.+?)\.ts/.exec(line)?.[1])).toEqual(['wrong'])
   })
 })
+
+async function compile(project: string): Promise<readonly string[]> {
+  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
+  const child = run(process.execPath, [tsc, '-p', project, '--noEmit', '--pretty', 'false'], { cwd: ROOT })
+  const { stdout } = await child.catch((error: unknown) => error as { readonly stdout: string })
+  return stdout.split('\n').filter((line) => /^\S.*error TS/.test(line))
+}
 
 describe('a document', () => {
   test.each(DOCUMENTS)('%s links only to what is there', (path) => {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { importsOf, type Import } from './imports.ts'
@@ -15,9 +15,10 @@ export interface SourceFile {
   readonly imports: readonly Import[]
 }
 
-/** Every TypeScript file of the given folders. */
+/** Every TypeScript file of the given folders; a folder that is not there has none. */
 export function readSources(folders: readonly string[]): SourceFile[] {
   return folders
+    .filter((folder) => existsSync(join(ROOT, folder)))
     .flatMap((folder) => readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true }))
     .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
     .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)).split(sep).join('/'))

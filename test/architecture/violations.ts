@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join, posix } from 'node:path'
-import { IMPORT_CONTRACT, partOf, reachOf } from './contract.ts'
+import { FREE_FOLDERS, IMPORT_CONTRACT, partOf, reachOf } from './contract.ts'
 import { COMPUTED, packageOf, type Import } from './imports.ts'
 import { isTest, ROOT, type SourceFile } from './source-files.ts'
 import type { Token } from './tokens.ts'
@@ -44,9 +44,7 @@ function contractViolations(file: SourceFile): Violation[] {
 }
 
 function isFree(path: string): boolean {
-  return (
-    !path.startsWith('src/') && path.includes('/') && ['bench', 'scripts', 'test'].includes(path.split('/')[0] ?? '')
-  )
+  return FREE_FOLDERS.some((folder) => path.startsWith(`${folder}/`))
 }
 
 function importViolations(file: SourceFile, part: string, found: Import): Violation[] {
@@ -194,13 +192,17 @@ function mayExportDefault(path: string): boolean {
   return path.endsWith('/bailiff.config.ts') || path.startsWith('test/setup/')
 }
 
-/** `any` as a type: not a member (`AbortSignal.any`), a key or a call. */
+/** What stands before a type; a name that happens to be `any` follows a bracket, a dot or a comma. */
+const BEFORE_TYPE: ReadonlySet<string> = new Set([':', '<', '>', '|', '&', '=', 'as', 'extends', 'is', 'satisfies'])
+
 function anyViolations(file: SourceFile): Violation[] {
   return file.tokens.flatMap((token, index) => {
-    if (!isWord(token, 'any') || file.tokens[index - 1]?.text === '.') return []
-    const next = file.tokens[index + 1]
-    const plainName = next?.kind === 'mark' && ':('.includes(next.text)
-    return plainName ? [] : [at(file, token.line, ['no any', 'any'])]
+    if (!isWord(token, 'any')) return []
+    const before = file.tokens[index - 1]
+    const after = file.tokens[index + 1]
+    const lastArgument = before?.text === ',' && after?.text === '>'
+    const isType = lastArgument || (before !== undefined && before.kind !== 'string' && BEFORE_TYPE.has(before.text))
+    return isType ? [at(file, token.line, ['no any', 'any'])] : []
   })
 }
 

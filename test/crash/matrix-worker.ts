@@ -105,6 +105,7 @@ await core.stores.rules.sync({
       mode: 'enforce',
       approvers: [],
       ttlS: null,
+      limit: null,
     },
   ],
 })

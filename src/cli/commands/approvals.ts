@@ -143,12 +143,12 @@ async function read(client: ApiClient, id: string): Promise<ApprovalJson> {
 
 function approvalText(approval: ApprovalJson): string {
   const { decidedBy, decidedAt } = approval
-  const facts = Object.entries(approval.facts).map(([name, value]) => `${name} = ${JSON.stringify(value)}`)
+  const facts = Object.entries(approval.facts ?? {}).map(([name, value]) => `${name} = ${JSON.stringify(value)}`)
   return [
     `approval    ${approval.id}`,
     `state       ${approval.state}${decidedBy === null ? '' : ` by ${oneLine(decidedBy.name)}`}${decidedAt === null ? '' : `, ${decidedAt}`}`,
     `tool        ${approval.tool} (version ${approval.toolVersion})`,
-    `what        ${oneLine(approval.preview ?? 'no preview')}`,
+    `what        ${approval.hidden ? 'shown to its approvers, to owners and to whoever started the run' : oneLine(approval.preview ?? 'no preview')}`,
     ...(approval.kind === 'outcome' ? ['question    it was tried, and nobody knows whether it took effect'] : []),
     `held by     ${approval.rule === null ? 'the default for this kind of tool' : oneLine(approval.rule)}`,
     ...(facts.length === 0 ? [] : [`facts       ${oneLine(facts.join(', '))}`]),
@@ -156,7 +156,6 @@ function approvalText(approval: ApprovalJson): string {
     `asked       ${approval.requestedAt}, expires ${fromNow(approval.expiresAt, Date.now())} (${approval.expiresAt})`,
     ...(approval.note === null ? [] : [`note        ${oneLine(approval.note)}`]),
     `hash        ${approval.argumentsHash}`,
-    'arguments',
-    indented(prettyJson(approval.arguments), '  '),
+    ...(approval.arguments === null ? [] : ['arguments', indented(prettyJson(approval.arguments), '  ')]),
   ].join('\n')
 }

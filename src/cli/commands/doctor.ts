@@ -4,11 +4,11 @@ import { createServer } from 'node:net'
 import { ConfigError, findConfig, loadConfig } from '../../server/config.ts'
 import { modelFinder } from '../../server/models.ts'
 import { databaseFolder } from '../../server/open-database.ts'
-import { readServerFile } from '../../server/server-file.ts'
 import { readSettings, SettingsError, type Settings } from '../../server/settings.ts'
 import type { Database } from '../../storage/database.ts'
 import { DataFolderInUse } from '../../storage/errors.ts'
 import { pendingMigrations } from '../../storage/migrate.ts'
+import { runningServer } from '../client.ts'
 import type { Context } from '../context.ts'
 import { CommandFailed, EXIT } from '../exit-codes.ts'
 import { oneLine, table } from '../text.ts'
@@ -40,7 +40,7 @@ async function examine(context: Context, options: { readonly config?: string }):
     return [node, ...error.problems.map(({ variable, message }) => fault('settings', `${variable}: ${message}`))]
   }
   const warnings = settings.warnings.map((message): Finding => ({ check: 'settings', state: 'warning', message }))
-  const running = await runningServer(settings)
+  const running = (await runningServer(settings.dataDir))?.url ?? null
   return [
     node,
     ok('settings', 'every variable can be used'),
@@ -77,16 +77,6 @@ async function dataFolder({ dataDir }: Settings): Promise<Finding> {
         `${dataDir} cannot be read and written; mend its permissions or choose another with BAILIFF_DATA_DIR`,
       )
     return ok('data folder', `${dataDir} does not exist yet; a start makes it`)
-  }
-}
-
-async function runningServer({ dataDir }: Settings): Promise<string | null> {
-  const file = await readServerFile(dataDir)
-  if (file === null) return null
-  try {
-    return (await fetch(`${file.url}/healthz`)).ok ? file.url : null
-  } catch {
-    return null
   }
 }
 

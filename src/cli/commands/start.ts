@@ -1,9 +1,10 @@
 import { findConfig, loadConfig } from '../../server/config.ts'
 import { serverLogger, type LogLevel } from '../../server/logger.ts'
 import { startPlatform, type Platform } from '../../server/platform.ts'
-import { readServerFile } from '../../server/server-file.ts'
+import { ListenError } from '../../server/listen.ts'
 import { readSettings, type Settings } from '../../server/settings.ts'
 import { DataFolderInUse } from '../../storage/errors.ts'
+import { runningServer } from '../client.ts'
 import type { Context } from '../context.ts'
 import { CommandFailed, EXIT } from '../exit-codes.ts'
 
@@ -36,10 +37,14 @@ async function open(settings: Settings, options: Parameters<typeof startPlatform
   try {
     return await startPlatform(options)
   } catch (error) {
-    if (!(error instanceof DataFolderInUse)) throw error
-    const running = await readServerFile(settings.dataDir)
-    const where = running === null ? '' : ` It serves ${running.url}.`
-    throw new CommandFailed(EXIT.failed, `${error.message}${where}`)
+    if (!(error instanceof DataFolderInUse || error instanceof ListenError)) throw error
+    const running = await runningServer(settings.dataDir)
+    if (running === null) throw error
+    throw new CommandFailed(
+      EXIT.failed,
+      `a server runs on this data folder already: ${running.url} (process ${running.pid})`,
+      'stop it first, or choose another folder with BAILIFF_DATA_DIR and another port with BAILIFF_PORT',
+    )
   }
 }
 

@@ -1,4 +1,4 @@
-import type { z } from '@hono/zod-openapi'
+import type { z } from 'zod'
 import type { ToolSchema } from '../../server/schemas.ts'
 import { connect, type ListAnswer } from '../client.ts'
 import type { Context } from '../context.ts'

@@ -75,8 +75,9 @@ class EmbeddedEngine implements DurableEngine {
     if (this.#sweeper !== null) clearInterval(this.#sweeper)
     this.#slots.close()
     await this.#sweeping
-    await this.#boss.stop({ graceful: true, timeout: graceMs })
+    // The segments first: one that parks on its way out still tells the queue when to look again.
     await this.#slots.drained(graceMs)
+    await this.#boss.stop({ graceful: true, timeout: graceMs })
   }
 
   /** A job is done once its segment has a slot: how a segment ends is written on the run, not on the job. */

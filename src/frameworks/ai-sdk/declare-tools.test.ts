@@ -51,4 +51,7 @@ test('only a name that a provider takes back stands in the history', () => {
   expect(historyName('no_such_tool', undefined)).toBe('no_such_tool')
   expect(historyName('drop table', undefined)).toBe('unknown_tool')
   expect(historyName('x'.repeat(65), undefined)).toBe('unknown_tool')
+  for (const inherited of ['constructor', '__proto__', 'toString', 'valueOf']) {
+    expect(historyName(inherited, undefined)).toBe('unknown_tool')
+  }
 })

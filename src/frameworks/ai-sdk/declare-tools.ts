@@ -43,12 +43,13 @@ export function declareTools(contracts: readonly ToolSpec[], read: ReadExecutor)
 }
 
 /**
- * A name that may stand in the history sent to a provider: as declared, as the model wrote it, or a placeholder, since a
- * provider that refuses a character in a declaration refuses it in the history too.
+ * A name that may stand in the history sent to a provider: as declared, as the model wrote it, or a placeholder. A
+ * provider that refuses a character in a declaration refuses it in the history too, and a provider package may look a
+ * name up in a plain object: `constructor` then finds a function, and every later turn is refused.
  */
 export function historyName(written: string, contract: ToolSpec | undefined): string {
   if (contract !== undefined) return modelToolName(contract.name)
-  return MODEL_NAME.test(written) ? written : 'unknown_tool'
+  return MODEL_NAME.test(written) && !(written in Object.prototype) ? written : 'unknown_tool'
 }
 
 function declare(contract: ToolSpec, read: ReadExecutor): Tool {

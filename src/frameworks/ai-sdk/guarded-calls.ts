@@ -1,19 +1,21 @@
 import { wrapLanguageModel } from 'ai'
+import { parseArgumentsText } from '../../tools/arguments-text.ts'
 import type { LanguageModel, LanguageModelV4, ModelStreamPart } from './model-types.ts'
 
 /** What every provider takes back as the id of a call. */
 const PLAIN_ID = /^[a-zA-Z0-9_-]{1,64}$/
 
-/** Levels of nesting in a call's arguments. No contract comes near it; recursive code breaks a thousand levels later. */
-const MAX_ARGUMENT_DEPTH = 100
+/** Characters kept of a text that is refused anyway. */
+const MAX_REFUSED_TEXT = 100_000
 
 /**
  * Makes the calls of a turn safe to handle, below the AI SDK.
  *
  * Ids become unique in the conversation: some providers number the calls of every turn from zero, and results are
  * matched by id, so a repeated one would hand one call's answer to another. A unique id is left alone, since OpenAI
- * pairs it with items it stored. Arguments that nest too deeply become a plain text, which fits no contract: the AI SDK
- * copies arguments recursively, and a model could end every attempt at a turn with an overflow.
+ * pairs it with items it stored. Arguments are judged as the model wrote them: the AI SDK keeps the last of two equal
+ * keys, rounds numbers and copies nested values recursively. A text that does not say one thing only is passed on as a
+ * text, which fits no contract, so that the invoker refuses the call.
  */
 export function guardedCalls(model: LanguageModel, taken: Iterable<string>): LanguageModelV4 {
   const history = [...taken]
@@ -39,8 +41,7 @@ function guard(taken: Set<string>): TransformStream<ModelStreamPart, ModelStream
       }
       const toolCallId = unusedId(part.toolCallId, taken)
       taken.add(toolCallId)
-      const input = nestsTooDeeply(part.input) ? JSON.stringify(part.input) : part.input
-      controller.enqueue({ ...part, toolCallId, input })
+      controller.enqueue({ ...part, toolCallId, input: judgedInput(part.input) })
     },
   })
 }
@@ -52,20 +53,8 @@ function unusedId(wanted: string, taken: ReadonlySet<string>): string {
   return `call_${number}`
 }
 
-/** Counts brackets outside of strings, so that a text with many brackets in it is no nesting. */
-function nestsTooDeeply(json: string): boolean {
-  let depth = 0
-  let inString = false
-  for (let index = 0; index < json.length; index += 1) {
-    const character = json[index]
-    if (inString) {
-      if (character === '\\') index += 1
-      else if (character === '"') inString = false
-    } else if (character === '"') inString = true
-    else if (character === '[' || character === '{') {
-      depth += 1
-      if (depth > MAX_ARGUMENT_DEPTH) return true
-    } else if (character === ']' || character === '}') depth -= 1
-  }
-  return false
+/** No text at all is how some providers write a call without arguments. */
+function judgedInput(text: string): string {
+  if (text.trim() === '' || parseArgumentsText(text).kind === 'parsed') return text
+  return JSON.stringify(text.slice(0, MAX_REFUSED_TEXT).toWellFormed())
 }

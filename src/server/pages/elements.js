@@ -60,6 +60,22 @@ export function facts(pairs) {
   )
 }
 
+/** Texts deeper than this stand in the JSON alone. */
+const MAX_DEPTH = 6
+
+/** Texts inside a value that JSON makes hard to read, each as it reads: what a person sends is what they should have read. */
+export function longTexts(value, name = '', depth = 0) {
+  if (typeof value === 'string') {
+    return value.length > 100 || value.includes('\n')
+      ? [h('details', { class: 'texts', open: true }, h('summary', {}, shown(`${name} as it reads`)), block(value))]
+      : []
+  }
+  if (typeof value !== 'object' || value === null || depth === MAX_DEPTH) return []
+  return Object.entries(value).flatMap(([key, inner]) =>
+    longTexts(inner, name === '' ? key : `${name}.${key}`, depth + 1),
+  )
+}
+
 const UNITS = [
   ['day', 86_400],
   ['hour', 3_600],
@@ -68,15 +84,19 @@ const UNITS = [
 ]
 const RELATIVE = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
 
-/** When, as people say it; the exact time is in the title. */
+/** When, as people say it, kept up to date; the exact time is in the title. */
 export function when(iso) {
+  return h('time', { datetime: iso, title: new Date(iso).toLocaleString() }, relative(iso))
+}
+
+setInterval(() => {
+  for (const time of document.querySelectorAll('time')) time.textContent = relative(time.dateTime)
+}, 5_000)
+
+function relative(iso) {
   const seconds = (Date.parse(iso) - Date.now()) / 1000
   const [unit, size] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? ['second', 1]
-  return h(
-    'time',
-    { datetime: iso, title: new Date(iso).toLocaleString() },
-    RELATIVE.format(Math.round(seconds / size), unit),
-  )
+  return RELATIVE.format(Math.round(seconds / size), unit)
 }
 
 export function duration(from, to) {

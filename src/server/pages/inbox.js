@@ -1,4 +1,4 @@
-import { announce, block, confirmed, facts, h, message, shown, status, when } from './elements.js'
+import { announce, block, confirmed, facts, h, longTexts, message, shown, status, when } from './elements.js'
 import { api, Problem } from './session.js'
 
 const POLL_MS = 3_000
@@ -15,8 +15,11 @@ export function inbox(main, session) {
     cards.append(
       message('A key of kind run may not read approvals. Sign in with a key of kind approve or admin to answer them.'),
     )
+  const timer = setInterval(() => void look(), POLL_MS)
   const look = async () => {
-    if (document.hidden) return
+    // Signed out, or on another page: there is nothing left to keep up to date.
+    if (!cards.isConnected) clearInterval(timer)
+    if (document.hidden || !cards.isConnected) return
     try {
       if (session.kind !== 'run') await showApprovals({ cards, views, heading, session })
       await showRuns(runs)
@@ -27,7 +30,6 @@ export function inbox(main, session) {
   }
   document.addEventListener('visibilitychange', () => void look())
   addShortcuts(cards)
-  setInterval(() => void look(), POLL_MS)
   return look()
 }
 
@@ -55,8 +57,15 @@ function approvalCard(first, session) {
     h('h3', { id: `t-${first.id}` }, shown(first.preview ?? first.tool)),
     ...outcomeQuestion(first),
     approvalFacts(first),
-    h('div', { class: 'quiet' }, 'Exact arguments'),
-    block(first.arguments),
+    ...(first.hidden
+      ? [
+          h(
+            'p',
+            { class: 'quiet' },
+            'What it is about is shown to its approvers, to owners and to whoever started the run.',
+          ),
+        ]
+      : [h('div', { class: 'quiet' }, 'Exact arguments'), block(first.arguments), ...longTexts(first.arguments)]),
     answerPlace,
   )
   const view = { element: card, settled: false, refresh }
@@ -91,7 +100,9 @@ function approvalCard(first, session) {
 
   const mayAnswer = session.kind === 'admin' || session.kind === 'approve'
   answerPlace.append(
-    ...(mayAnswer ? answerControls(first, answer) : [message('You may look at approvals, and not answer them.')]),
+    ...(mayAnswer && !first.hidden
+      ? answerControls(first, answer)
+      : [message('You may look at approvals, and not answer them.')]),
   )
   return view
 }
@@ -107,7 +118,7 @@ function outcomeQuestion({ kind }) {
 }
 
 function approvalFacts(approval) {
-  const known = Object.entries(approval.facts).map(([name, value]) => `${name} = ${JSON.stringify(value)}`)
+  const known = Object.entries(approval.facts ?? {}).map(([name, value]) => `${name} = ${JSON.stringify(value)}`)
   return facts([
     ['Tool', `${approval.tool} (version ${approval.toolVersion})`],
     [

@@ -10,7 +10,8 @@ export class Problem extends Error {
 
   /** What is wrong and what to do. */
   get text() {
-    return typeof this.body.remedy === 'string' ? `${this.message}. ${this.body.remedy}.` : this.message
+    const parts = [this.message, this.body.remedy].filter((part) => typeof part === 'string')
+    return parts.map((part) => `${part.charAt(0).toUpperCase()}${part.slice(1)}.`).join(' ')
   }
 }
 

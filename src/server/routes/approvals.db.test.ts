@@ -1,6 +1,8 @@
+import { v7 as uuidv7 } from 'uuid'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type ServerApp, serverApp } from '../../../test/server-app.ts'
 import { empty, type TestDatabase, testDatabase } from '../../../test/setup/database.ts'
+import { argumentsHash } from '../../tools/canonical.ts'
 import type { ApprovalJson } from '../json.ts'
 
 let db: TestDatabase
@@ -14,6 +16,17 @@ beforeEach(async () => {
   await empty(db.database)
   server = await serverApp(db.database)
 })
+
+const HELD_BY_FINANCE = {
+  name: 'notes need a person',
+  tools: ['notes.write'],
+  when: null,
+  effect: 'require_approval',
+  mode: 'enforce',
+  approvers: ['finance'],
+  ttlS: null,
+  limit: null,
+} as const
 
 /** Approvals of one run, oldest first. */
 async function held(...notes: string[]): Promise<ApprovalJson[]> {
@@ -36,7 +49,15 @@ async function one(): Promise<ApprovalJson> {
   return approval
 }
 
-function answer(approval: ApprovalJson, verb: 'approve' | 'reject', body: object = {}, as = server.keys.approve) {
+interface Answer extends Record<string, unknown> {
+  readonly as?: string
+}
+
+function answer(
+  approval: ApprovalJson,
+  verb: 'approve' | 'reject',
+  { as = server.keys.approve, ...body }: Answer = {},
+) {
   return server.json(`/api/v1/approvals/${approval.id}/${verb}`, {
     as,
     method: 'POST',
@@ -58,6 +79,7 @@ describe('reading', () => {
       preview: 'Write the note first',
       rule: 'notes need a person',
       facts: {},
+      hidden: false,
       runId: expect.any(String),
       spanId: expect.any(String),
       requestedAt: expect.any(String),
@@ -101,7 +123,7 @@ describe('reading', () => {
     expect(seen[0]).toStrictEqual(seen[1])
     expect(seen[0]?.status).toBe(404)
     expect((await server.request('/api/v1/approvals/nonsense', { as: server.stranger })).status).toBe(404)
-    expect((await answer(approval, 'approve', {}, server.stranger)).status).toBe(404)
+    expect((await answer(approval, 'approve', { as: server.stranger })).status).toBe(404)
     expect((await list('?state=pending')).items).toHaveLength(1)
   })
 })
@@ -142,8 +164,8 @@ describe('answering', () => {
     ['approve', 'reject'],
   ] as const)('of %s and %s in the same instant exactly one takes effect', async ([a, b]) => {
     const approval = await one()
-    const outcomes = await Promise.all([answer(approval, a), answer(approval, b, {}, server.keys.admin)])
-    expect(outcomes.map(({ status }) => status).sort()).toStrictEqual([200, 409])
+    const outcomes = await Promise.all([answer(approval, a), answer(approval, b, { as: server.keys.admin })])
+    expect(new Set(outcomes.map(({ status }) => status))).toStrictEqual(new Set([200, 409]))
     const winner = outcomes.find(({ status }) => status === 200)
     const loser = outcomes.find(({ status }) => status === 409)
     expect(loser?.body).toMatchObject({ state: winner?.body['state'], decidedAt: winner?.body['decidedAt'] })
@@ -189,12 +211,12 @@ describe('answering', () => {
     await server.engine.settle()
     const [approval] = (await list('?state=pending')).items
     if (approval === undefined) throw new Error('nothing is held')
-    expect(await answer(approval, 'approve', {}, server.keys.admin)).toMatchObject({
+    expect(await answer(approval, 'approve', { as: server.keys.admin })).toMatchObject({
       status: 403,
       body: { code: 'denied', reason: 'own_run' },
     })
     await server.core.stores.organizations.configure(server.organizationId, { selfApproval: true })
-    expect((await answer(approval, 'approve', {}, server.keys.admin)).status).toBe(200)
+    expect((await answer(approval, 'approve', { as: server.keys.admin })).status).toBe(200)
   })
 
   test('a rejection may stop the run too', async () => {
@@ -207,12 +229,93 @@ describe('answering', () => {
     })
   })
 
+  test('a rejection that stops the run leaves no step between the two', async () => {
+    const approval = await one()
+    await answer(approval, 'reject', { stopRun: true })
+    const { rows } = await db.database.query<{ same: boolean }>({
+      name: '',
+      text: `SELECT a.decided_at - c.cancel_requested_at < interval '1 second' AND a.xmin = c.xmin AS same
+             FROM agent.approvals a JOIN agent.run_control c USING (run_id)`,
+    })
+    expect(rows).toEqual([{ same: true }])
+  })
+
+  test('what a question with named approvers is about is hidden from other approvers, there and in the run tree', async () => {
+    await server.core.stores.rules.save({
+      organizationId: server.organizationId,
+      by: { kind: 'system', id: 'test', name: 'test' },
+      id: uuidv7(),
+      rule: { ...HELD_BY_FINANCE },
+    })
+    const hidden = await one()
+    expect(hidden).toMatchObject({ hidden: true, arguments: null, preview: null, facts: null })
+    expect(await answer(hidden, 'approve')).toMatchObject({ status: 403, body: { reason: 'not_an_approver' } })
+    const seen = await server.json(`/api/v1/approvals/${hidden.id}`, { as: server.keys.admin })
+    expect(seen.body).toMatchObject({ hidden: false, arguments: { text: 'first' } })
+    const tree = await server.request(`/api/v1/runs/${hidden.runId}/tree`, { as: server.keys.approve })
+    const { spans } = (await tree.json()) as { spans: { name: string; hidden: boolean; input: unknown }[] }
+    expect(spans.filter(({ name }) => name === 'notes.write')).toMatchObject([{ hidden: true, input: null }])
+  })
+
   test('keys of kind run neither see nor answer approvals', async () => {
     const approval = await one()
     expect(await server.json('/api/v1/approvals', { as: server.keys.run })).toMatchObject({
       status: 403,
       body: { code: 'forbidden' },
     })
-    expect((await answer(approval, 'approve', {}, server.keys.run)).status).toBe(403)
+    expect((await answer(approval, 'approve', { as: server.keys.run })).status).toBe(403)
+  })
+})
+
+describe('a question about an outcome', () => {
+  /** A worker died in the middle of the call: its claim is there, and nobody knows more. */
+  async function unknown(): Promise<ApprovalJson> {
+    const run = await server.startRun({ notes: ['first'] })
+    const hash = argumentsHash({ text: 'first' })
+    await db.database.kysely
+      .insertInto('agent.idempotency_keys')
+      .values({
+        organization_id: server.organizationId,
+        scope: 'tool.notes.write',
+        key: `${run.id}:agent:${hash}`,
+        run_id: run.id,
+        status: 'processing',
+        request_hash: Buffer.from(hash, 'hex'),
+        owner: uuidv7(),
+        lease_until: new Date(0),
+      })
+      .execute()
+    await server.engine.settle()
+    const [approval] = (await list('?state=pending')).items
+    if (approval === undefined) throw new Error('nothing is asked')
+    return approval
+  }
+
+  test('takes no plain yes', async () => {
+    const approval = await unknown()
+    expect(approval).toMatchObject({ kind: 'outcome', state: 'pending', tool: 'notes.write' })
+    expect(await answer(approval, 'approve')).toMatchObject({
+      status: 422,
+      body: { code: 'invalid_input', reason: 'outcome_required', remedy: expect.stringContaining('send_again') },
+    })
+    expect(await answer(approval, 'approve', { outcome: 'perhaps' })).toMatchObject({ status: 422 })
+    expect((await list('?state=pending')).items).toHaveLength(1)
+  })
+
+  test.for([
+    { what: 'it arrived: nothing is done again', verb: 'approve', body: { outcome: 'arrived' }, written: [] },
+    { what: 'send it again: it is done once', verb: 'approve', body: { outcome: 'send_again' }, written: ['first'] },
+    { what: 'leave it: nothing is done again', verb: 'reject', body: { note: 'leave it' }, written: [] },
+  ] as const)('$what', async ({ verb, body, written }) => {
+    const approval = await unknown()
+    expect((await answer(approval, verb, body)).status).toBe(200)
+    await server.engine.settle()
+    // Sending again is a call like any other, and this one needs a person.
+    for (const held of (await list('?state=pending')).items) await answer(held, 'approve')
+    await server.engine.settle()
+    expect(server.written).toStrictEqual(written)
+    expect((await server.json(`/api/v1/runs/${approval.runId}`, { as: server.keys.run })).body).toMatchObject({
+      status: 'completed',
+    })
   })
 })

@@ -3,6 +3,7 @@ import type { AnswerOutcome, ApprovalAnswer } from '../../approvals/service.ts'
 import type { Approval } from '../../approvals/approval-store.ts'
 import type { StaleReason } from '../../decision/staleness.ts'
 import type { Identity } from '../../storage/identity-store.ts'
+import type { JsonValue } from '../../tools/json.ts'
 import type { App, RouteDependencies } from '../app-env.ts'
 import { requires } from '../auth.ts'
 import { approvalJson } from '../json.ts'
@@ -46,7 +47,7 @@ const reject = createRoute({
   responses: answers(200, 'The decided approval', ApprovalSchema),
 })
 
-export function approvalRoutes({ core, runs }: RouteDependencies): App {
+export function approvalRoutes({ core }: RouteDependencies): App {
   const { approvals } = core
   const routes = router()
   routes.openapi(list, async (c) => {
@@ -57,34 +58,28 @@ export function approvalRoutes({ core, runs }: RouteDependencies): App {
       ...(state === undefined ? {} : { state }),
       ...(runId === undefined ? {} : { runId }),
     }
-    const page = await approvals.list(c.get('identity').organizationId, filter)
-    return c.json({ items: page.items.map(approvalJson), nextCursor: page.nextCursor }, 200)
+    const reader = c.get('identity')
+    const page = await approvals.list(reader.organizationId, filter)
+    const items = page.items.map((approval) => approvalJson(approval, reader))
+    return c.json({ items, nextCursor: page.nextCursor }, 200)
   })
   routes.openapi(get, async (c) => {
     const approval = await approvals.get(c.get('identity').organizationId, c.req.valid('param').id)
     if (approval === null) throw unknownApproval()
-    return c.json(approvalJson(approval), 200)
+    return c.json(approvalJson(approval, c.get('identity')), 200)
   })
   routes.openapi(approve, async (c) => {
     const { outcome, ...body } = c.req.valid('json')
     const answer = answerOf(c.get('identity'), c.req.valid('param').id, body)
     const answered = decided(await approvals.approve(outcome === undefined ? answer : { ...answer, outcome }))
-    return c.json(approvalJson(answered), 200)
+    return c.json(approvalJson(answered, c.get('identity')), 200)
   })
   routes.openapi(reject, async (c) => {
     const { stopRun, ...body } = c.req.valid('json')
     const identity = c.get('identity')
     const answer = answerOf(identity, c.req.valid('param').id, body)
-    const answered = decided(await approvals.reject(answer))
-    if (stopRun === true) {
-      await runs.cancel({
-        organizationId: identity.organizationId,
-        runId: answered.runId,
-        reason: answer.note ?? 'stopped with a rejection',
-        by: identity.actor,
-      })
-    }
-    return c.json(approvalJson(answered), 200)
+    const answered = decided(await approvals.reject({ ...answer, stopRun: stopRun === true }))
+    return c.json(approvalJson(answered, identity), 200)
   })
   return routes
 }
@@ -114,26 +109,11 @@ function decided(outcome: AnswerOutcome): Approval {
     case 'already_decided':
       throw alreadyDecided(outcome)
     case 'expired':
-      throw conflict(
-        'expired',
-        `the time to answer ended at ${outcome.at.toISOString()}`,
-        'nothing was done; the run goes on without the call',
-        { expiresAt: outcome.at.toISOString() },
-      )
+      throw conflict('expired', expired(outcome.at), { expiresAt: outcome.at.toISOString() })
     case 'stale':
-      throw conflict(
-        outcome.reason,
-        `${STALE[outcome.reason]}, so the approval was closed unanswered`,
-        'nothing was done; the run will ask again if the call still makes sense',
-        { stale: true },
-      )
+      throw conflict(outcome.reason, stale(outcome.reason), { stale: true })
     case 'hash_mismatch':
-      throw conflict(
-        'hash_mismatch',
-        'these are not the arguments of the call',
-        'read the approval again and send the argumentsHash it shows',
-        { argumentsHash: outcome.argumentsHash },
-      )
+      throw conflict('hash_mismatch', OTHER_ARGUMENTS, { argumentsHash: outcome.argumentsHash })
     case 'not_allowed':
       throw new HttpProblem({ code: 'denied', ...NOT_ALLOWED[outcome.reason], extra: { reason: outcome.reason } })
     case 'outcome_required':
@@ -143,6 +123,25 @@ function decided(outcome: AnswerOutcome): Approval {
         remedy: 'send outcome: "arrived" or "send_again", or reject to leave it',
         extra: { reason: 'outcome_required' },
       })
+  }
+}
+
+const OTHER_ARGUMENTS: Words = {
+  detail: 'these are not the arguments of the call',
+  remedy: 'read the approval again and send the argumentsHash it shows',
+}
+
+function expired(at: Date): Words {
+  return {
+    detail: `the time to answer ended at ${at.toISOString()}`,
+    remedy: 'nothing was done; the run goes on without the call',
+  }
+}
+
+function stale(reason: StaleReason): Words {
+  return {
+    detail: `${STALE[reason]}, so the approval was closed unanswered`,
+    remedy: 'nothing was done; the run will ask again if the call still makes sense',
   }
 }
 
@@ -165,26 +164,21 @@ const NOT_ALLOWED = {
 function alreadyDecided({ state, by, at }: Extract<AnswerOutcome, { kind: 'already_decided' }>): HttpProblem {
   const who = by === null ? '' : ` by ${by.name}`
   const when = at === null ? '' : ` at ${at.toISOString()}`
-  return conflict(
-    'already_decided',
-    `it was ${state === 'stale' ? 'closed as stale' : state}${who}${when}`,
-    'nothing was done now; that answer stands',
-    {
-      state,
-      decidedBy: by === null ? null : { ...by },
-      decidedAt: at?.toISOString() ?? null,
-    },
-  )
+  const words = {
+    detail: `it was ${state === 'stale' ? 'closed as stale' : state}${who}${when}`,
+    remedy: 'nothing was done now; that answer stands',
+  }
+  const decidedBy = by === null ? null : { ...by }
+  return conflict('already_decided', words, { state, decidedBy, decidedAt: at?.toISOString() ?? null })
 }
 
-// oxlint-disable-next-line max-params -- one line of words per outcome reads best side by side
-function conflict(
-  reason: string,
-  detail: string,
-  remedy: string,
-  extra: Readonly<Record<string, string | boolean | null | Record<string, string>>>,
-): HttpProblem {
-  return new HttpProblem({ code: 'conflict', detail, remedy, extra: { reason, ...extra } })
+interface Words {
+  readonly detail: string
+  readonly remedy: string
+}
+
+function conflict(reason: string, words: Words, extra: Readonly<Record<string, JsonValue>>): HttpProblem {
+  return new HttpProblem({ code: 'conflict', ...words, extra: { reason, ...extra } })
 }
 
 function unknownApproval(): HttpProblem {

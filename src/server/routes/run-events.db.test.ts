@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type ServerApp, serverApp } from '../../../test/server-app.ts'
 import { empty, type TestDatabase, testDatabase } from '../../../test/setup/database.ts'
 import { serverEvents } from '../../cli/sse.ts'
+import { openDoor } from '../door.ts'
 import type { RunJson, SpanJson } from '../json.ts'
 
 let db: TestDatabase
@@ -105,4 +106,34 @@ test('a server that stops ends its streams', async () => {
   await until(events, ({ event }) => event === 'tree')
   server.closing.abort()
   expect((await events.next()).done).toBe(true)
+})
+
+test('a viewer who leaves is forgotten', async () => {
+  let viewers = 0
+  const { live } = server.core
+  const subscribe = live.subscribe.bind(live)
+  Object.assign(live, {
+    subscribe: (...watched: Parameters<typeof subscribe>) => {
+      viewers += 1
+      const unsubscribe = subscribe(...watched)
+      return () => {
+        viewers -= 1
+        unsubscribe()
+      }
+    },
+  })
+  const door = await openDoor({ host: '127.0.0.1', port: 0, graceMs: 1_000 })
+  try {
+    door.admit(server.app)
+    const run = await server.startRun({ notes: ['first'] })
+    const leaving = new AbortController()
+    const headers = { authorization: `Bearer ${server.keys.run}` }
+    const response = await fetch(`${door.url}/api/v1/runs/${run.id}/events`, { headers, signal: leaving.signal })
+    await response.body?.getReader().read()
+    expect(viewers).toBe(1)
+    leaving.abort()
+    await expect.poll(() => viewers, { timeout: 5_000 }).toBe(0)
+  } finally {
+    await door.close()
+  }
 })

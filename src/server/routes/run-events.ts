@@ -5,6 +5,7 @@ import { OPEN_STATUSES } from '../../runs/definition.ts'
 import { runVersion } from '../../storage/run-version.ts'
 import type { App, RouteDependencies } from '../app-env.ts'
 import { requires } from '../auth.ts'
+import type { Reader } from '../json.ts'
 import { readTree } from '../run-view.ts'
 import { IdParam } from '../schemas.ts'
 import { unknownRun } from './runs.ts'
@@ -29,12 +30,13 @@ const HEARTBEAT_MS = 15_000
 export function runEventRoutes({ core, closing }: RouteDependencies): App {
   const routes = router()
   routes.openapi(events, async (c) => {
-    const { organizationId } = c.get('identity')
+    const reader = c.get('identity')
+    const { organizationId } = reader
     const { id } = c.req.valid('param')
     if ((await core.stores.runs.get(organizationId, id)) === null) throw unknownRun()
     c.header('x-accel-buffering', 'no')
     return streamSSE(c, async (stream) => {
-      const view = new RunStream(core, stream, { organizationId, runId: id })
+      const view = new RunStream(core, stream, { organizationId, runId: id, reader })
       await view.follow(AbortSignal.any([closing, disconnected(stream)]))
     })
   })
@@ -50,6 +52,7 @@ function disconnected(stream: SSEStreamingApi): AbortSignal {
 interface Watched {
   readonly organizationId: string
   readonly runId: string
+  readonly reader: Reader
 }
 
 /** What one viewer has been told about one run. */
@@ -107,7 +110,7 @@ class RunStream {
   }
 
   async #sendText(): Promise<void> {
-    if (this.#deltas.length === 0) return
+    if (this.#version === null || this.#deltas.length === 0) return
     const delta = this.#deltas.splice(0).join('')
     await this.#send('text', { delta })
   }
@@ -123,22 +126,26 @@ class RunStream {
     this.#lastLook = this.#now()
     const { organizationId, runId } = this.#watched
     const version = await runVersion(this.#core.database, organizationId, runId)
-    if (version === this.#version) return false
+    if (version !== null && version === this.#version) return false
     const row = await this.#core.stores.runs.get(organizationId, runId)
     // Deleted while it was watched: there is nothing left to tell.
-    if (row === null) return true
-    const { run, spans } = await readTree(this.#core, row)
+    if (version === null || row === null) return true
+    const { run, spans } = await readTree(this.#core, row, this.#watched.reader)
     const first = this.#version === null
     this.#version = version
     const changedSpans = spans.filter((span) => this.#isNews(span.id, span))
     const runChanged = this.#isNews('run', run)
-    if (first) await this.#send('tree', { run, spans })
-    else {
+    if (first) {
+      // The tree tells how far the run has come; words from before it would be told twice.
+      this.#deltas.length = 0
+      await this.#send('tree', { run, spans })
+    } else {
+      // Words come before what they led to: a turn that was recorded meanwhile had all been said.
+      await this.#sendText()
       for (const span of changedSpans) await this.#send('span', span)
       if (runChanged) await this.#send('run', run)
     }
     if (OPEN_STATUSES.includes(row.status)) return false
-    await this.#sendText()
     await this.#send('end', { run })
     return true
   }

@@ -102,8 +102,11 @@ describe('reading', () => {
     const run = await server.startRun({ notes: ['first'] })
     await server.engine.settle()
     const tree = async () =>
-      (await server.json<{ run: RunJson; spans: SpanJson[] }>(`/api/v1/runs/${run.id}/tree`, { as: server.keys.run }))
-        .body
+      (
+        await server.json<{ run: RunJson; spans: SpanJson[] }>(`/api/v1/runs/${run.id}/tree`, {
+          as: server.keys.approve,
+        })
+      ).body
     const before = await tree()
     expect(before.run).toMatchObject({ status: 'parked', pendingApprovals: 1 })
     expect(before.spans.map(({ kind, name }) => `${kind} ${name}`)).toStrictEqual([

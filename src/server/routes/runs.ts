@@ -109,7 +109,7 @@ export function runRoutes({ core, runs }: RouteDependencies): App {
   })
   routes.openapi(tree, async (c) => {
     const run = await find(c.get('identity').organizationId, c.req.valid('param').id)
-    return c.json(await readTree(core, run), 200)
+    return c.json(await readTree(core, run, c.get('identity')), 200)
   })
   routes.openapi(cancel, async (c) => {
     const identity = c.get('identity')

@@ -271,7 +271,7 @@ $$ SELECT per || ':' || CASE per
    END $$;
 
 -- Undoes the statement that calls it: a claim and what it counts stand or fall together.
-CREATE FUNCTION agent.limit_reached() RETURNS void LANGUAGE plpgsql AS
+CREATE FUNCTION agent.limit_reached() RETURNS boolean LANGUAGE plpgsql AS
 $$ BEGIN RAISE EXCEPTION 'the limit of a rule is reached' USING ERRCODE = 'BL001'; END $$;
 
 -- Untrusted content that entered a run tree, by the tool that brought it. Written before the content is answered.

@@ -1,0 +1,42 @@
+import type { Command } from 'commander'
+import { expect, test } from 'vitest'
+import { EXIT, EXIT_CODES_HELP } from './exit-codes.ts'
+import { buildProgram } from './program.ts'
+
+function leaves(
+  command: Command,
+  path: readonly string[] = [],
+): { readonly path: string; readonly command: Command }[] {
+  if (command.commands.length === 0) return [{ path: path.join(' '), command }]
+  return command.commands.flatMap((child) => leaves(child, [...path, child.name()]))
+}
+
+test('every command is described and takes --json', () => {
+  const all = leaves(buildProgram())
+  expect(all.map(({ path }) => path)).toStrictEqual([
+    'start',
+    'migrate',
+    'doctor',
+    'run',
+    'runs list',
+    'runs show',
+    'runs tree',
+    'runs cancel',
+    'approvals list',
+    'approvals show',
+    'approvals approve',
+    'approvals reject',
+    'tools list',
+    'tools check',
+    'tools enable',
+    'tools disable',
+  ])
+  for (const { command } of all) {
+    expect(command.description()).not.toBe('')
+    expect(command.options.map(({ long }) => long)).toContain('--json')
+  }
+})
+
+test('every exit code is documented', () => {
+  for (const code of Object.values(EXIT)) expect(EXIT_CODES_HELP).toMatch(new RegExp(`^ {2}${code}  `, 'm'))
+})

@@ -1,0 +1,2 @@
+export { history, playHistory, type LedgerScene, type Step } from './ledger-suite.ts'
+export { sessionSuite, type SessionCase, type SessionFactory } from './session-suite.ts'
