@@ -21,6 +21,7 @@ export default defineConfig({
       { find: /^bailiff\/pg$/, replacement: here('./src/storage/pg/index.ts') },
       { find: /^bailiff\/pglite$/, replacement: here('./src/storage/pglite/index.ts') },
       { find: /^bailiff\/server$/, replacement: here('./src/server/index.ts') },
+      { find: /^bailiff\/testing\/suites$/, replacement: here('./src/testing/suites.ts') },
       { find: /^bailiff\/testing$/, replacement: here('./src/testing/index.ts') },
       { find: /^bailiff$/, replacement: here('./src/index.ts') },
     ],

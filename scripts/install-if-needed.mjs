@@ -15,7 +15,7 @@ const installed = existsSync(marker) ? readFileSync(marker, 'utf8') : ''
 
 if (installed !== wanted) {
   console.log('bailiff: installing the locked dependencies (once)')
-  execFileSync('npm', ['ci', '--no-audit', '--no-fund'], {
+  execFileSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
     cwd: root,
     stdio: 'inherit',
     shell: process.platform === 'win32',

@@ -4,7 +4,7 @@ import type { Rule } from '../src/bailiff.ts'
 import { internalTool } from '../src/tools/declarations.ts'
 import { RetryableUpstreamError } from '../src/tools/errors.ts'
 import type { ToolInvocation } from '../src/tools/invocation.ts'
-import { ClaimInFlight } from '../src/tools/invoker.ts'
+import { ApprovalRequired, ClaimInFlight } from '../src/tools/invoker.ts'
 import type { JsonValue } from '../src/tools/json.ts'
 import { ok, type ToolResult } from '../src/tools/models.ts'
 import { empty, testDatabase, type TestDatabase } from './setup/database.ts'
@@ -66,6 +66,33 @@ describe('the last place of a limit', () => {
       expect(await counters()).toEqual({ ten: LIMIT.count })
     },
   )
+
+  test('is no easier to get for calls a person approved: a limit that denies bounds them too', async () => {
+    const { worlds, effects } = await pair([
+      { name: 'ask', tools: ['email.send'], effect: 'require_approval' },
+      { name: 'three', tools: ['email.send'], effect: 'deny', limit: { count: 3, per: 'run' } },
+    ])
+    const invocation = await worlds[0].invocation()
+    const people = Array.from({ length: 12 }, (_, n) => ({ to: `p${n}@acme.test` }))
+    const authorizedBy: string[] = []
+    for (const args of people) {
+      await call(worlds[0], invocation, ['email.send', args]).catch((error: unknown) => {
+        if (!(error instanceof ApprovalRequired)) throw error
+        authorizedBy.push(error.approvalId)
+      })
+    }
+    await worlds[0].approve(invocation.runId)
+    const results = await Promise.all(
+      people.map((args, n) => {
+        const w = worlds[n % 2 === 0 ? 0 : 1]
+        const proposed = { toolName: 'email.send', args }
+        return inRun(w.core, invocation, () => w.core.invoker.invoke(proposed, invocation, { authorizedBy }))
+      }),
+    )
+    expect(tally(results)).toEqual({ ok: 3, denied: 9 })
+    expect(effects.sent).toHaveLength(3)
+    expect(await counters()).toEqual({ three: 3 })
+  })
 
   test('of two limits is taken in both or in neither', async () => {
     const { worlds, effects } = await pair([

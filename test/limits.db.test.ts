@@ -290,6 +290,7 @@ describe('the periods of a limit', () => {
     }
     expect((await inTreeOf(parent, child, 'one')).ok).toBe(true)
     expect((await inTreeOf(parent, parent, 'two')).error?.code).toBe('denied')
+    expect((await inTreeOf(parent, await w.invocation(), 'two')).error?.code).toBe('denied')
     expect((await inTreeOf(other, other, 'three')).ok).toBe(true)
     // Outside of any tree a run is its own.
     expect((await w.core.invoker.invoke({ toolName: 'crm.note', args: { text: 'four' } }, other)).error?.code).toBe(

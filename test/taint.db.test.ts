@@ -163,22 +163,36 @@ describe('a run is tainted', () => {
     )
     expect(await asks(w, root)).toBe(true)
     expect(await asks(w, other)).toBe(false)
+    // And from the root to a run it starts afterwards.
+    const late = await w.invocation()
+    const asked = w.core.ambient.enter(
+      { organizationId, runId: late.runId, rootRunId: root.runId, spanId: runId },
+      () => w.core.invoker.invoke({ toolName: 'crm.note', args: { text: 'hi' } }, late),
+    )
+    await expect(asked).rejects.toBeInstanceOf(ApprovalRequired)
   })
 
-  test('before the answer is given: when it cannot be written, there is no answer', async () => {
+  test('before the answer is given: when it cannot be written there is no answer, and the next one writes it', async () => {
+    let up = false
     const broken: Database = {
-      ...db.database,
       dialect: db.database.dialect,
       description: db.database.description,
       kysely: db.database.kysely,
       query: (statement, values) =>
-        statement.name === 'call_close' ? Promise.reject(new Error('gone')) : db.database.query(statement, values),
+        statement.name === 'call_close' && !up
+          ? Promise.reject(new Error('gone'))
+          : db.database.query(statement, values),
       transaction: (work) => db.database.transaction(work),
       execute: (script) => db.database.execute(script),
       close: () => db.database.close(),
     }
     const w = await open({ database: broken })
-    await expect(call(w, await w.invocation(), FETCH)).rejects.toThrow('gone')
+    const invocation = await w.invocation()
+    await expect(call(w, invocation, FETCH)).rejects.toThrow('gone')
+    expect(await taints()).toEqual([])
+    up = true
+    expect((await call(w, invocation, FETCH)).ok).toBe(true)
+    expect(await asks(w, invocation)).toBe(true)
   })
 })
 

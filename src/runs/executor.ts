@@ -6,6 +6,7 @@ import { SegmentLost, type RunStore, type Segment } from './run-store.ts'
 import { SegmentState, type SegmentDependencies } from './segment-state.ts'
 import { stopSlot } from './segment-stop.ts'
 import type { AgentFramework, SessionInput } from './session.ts'
+import { UnreadableSession } from './unreadable-session.ts'
 
 export interface ExecutorDependencies extends SegmentDependencies {
   readonly store: RunStore
@@ -164,5 +165,6 @@ function earliest(a: Date, b: Date): Date {
 
 /** For a person: the kind of fault, without text that may carry a provider's or a database's details. */
 function faultMessage(error: unknown): string {
+  if (error instanceof UnreadableSession) return error.message
   return error instanceof Error ? `${error.name}; the log has the details` : 'a fault; the log has the details'
 }

@@ -8,7 +8,7 @@ import { statement } from './statement.ts'
  * $1 organization, $2 tools, $3 since, $4 most. Decisions that rules made: not those of an approved call going on, which
  * was decided when it was filed, nor a question about an outcome. One more than asked for tells whether there are more.
  */
-const DECISIONS = statement(
+export const PAST_DECISIONS = statement(
   'past_calls',
   `SELECT d.span_id, d.run_id, d.tool, d.decided_at, encode(d.arguments_hash, 'hex') AS arguments_hash, d.facts, d.outcome, d.rule_name,
      a.state AS approval_state, a.arguments AS filed_arguments, p.input, s.status, s.attributes ->> 'stepPath' AS step_path
@@ -25,7 +25,7 @@ const DECISIONS = statement(
 )
 
 /** $1 organization, $2 runs. Apart, because many calls share the snapshot of one run, which is large. */
-const RUNS = statement(
+export const PAST_RUNS = statement(
   'past_runs',
   `SELECT r.id, r.root_run_id, coalesce(root.created_at, r.created_at) AS root_started_at, r.source, r.snapshot -> 'principal' AS principal
    FROM agent.runs r LEFT JOIN agent.runs root ON root.id = r.root_run_id AND root.organization_id = $1
@@ -60,10 +60,10 @@ export function pastCalls(database: Queryable): PastCalls {
   return {
     async list({ organizationId, tools, since, limit }) {
       const from = since === null ? '-infinity' : since.toISOString()
-      const { rows } = await database.query<DecisionRow>(DECISIONS, [organizationId, tools, from, limit])
+      const { rows } = await database.query<DecisionRow>(PAST_DECISIONS, [organizationId, tools, from, limit])
       const kept = rows.slice(-limit)
       const ids = [...new Set(kept.map((row) => row.run_id))]
-      const runs = await database.query<RunRow>(RUNS, [organizationId, ids])
+      const runs = await database.query<RunRow>(PAST_RUNS, [organizationId, ids])
       const byId = new Map(runs.rows.map((run) => [run.id, run]))
       const calls = kept.flatMap((row) => {
         const run = byId.get(row.run_id)

@@ -14,11 +14,13 @@ import {
   TOOL_ENABLED,
 } from './call-ledger.sql.ts'
 import type { Database, Statement } from './database.ts'
+import { PAST_DECISIONS, PAST_RUNS } from './past-calls.ts'
 import { unnamed } from './statement.ts'
 
 /*
- * The hot statements on the tables of a thousand organizations. Their plans must not depend on whose data they meet, so
- * they are made without looking at the parameters, as PostgreSQL does after five executions.
+ * The hot statements, and what replays past calls, on the tables of a thousand organizations. Their plans must not
+ * depend on whose data they meet, so they are made without looking at the parameters, as PostgreSQL does after five
+ * executions.
  */
 
 let db: TestDatabase
@@ -101,6 +103,19 @@ function isLookup(node: PlanNode): boolean {
   return condition !== undefined && !/^\(organization_id = \$\d+\)$/.test(condition)
 }
 
+const scansOf = (nodes: readonly PlanNode[]): readonly PlanNode[] =>
+  nodes.filter((node) => node['Relation Name'] !== undefined && node['Node Type'].endsWith('Scan'))
+
+const readWhole = (scans: readonly PlanNode[]): readonly string[] =>
+  scans.filter((node) => !isLookup(node)).map((node) => `${node['Node Type']} on ${node['Relation Name']}`)
+
+test.each([
+  ['no index fits', 'SELECT FROM agent.spans WHERE name = $1::text', 'Seq Scan on spans'],
+  ['an organization has many', 'SELECT FROM agent.spans WHERE organization_id = $1::uuid', 'Bitmap Heap Scan on spans'],
+])('a statement is found out when %s', async (_why, text, expected) => {
+  expect(readWhole(scansOf(await planOf(db.database, { name: 'planted', text })))).toEqual([expected])
+})
+
 test.each<readonly [Statement, readonly string[]]>([
   [
     OPEN,
@@ -126,11 +141,11 @@ test.each<readonly [Statement, readonly string[]]>([
   [RELEASE, ['idempotency_keys', 'rule_counters']],
   [HOLD, ['idempotency_keys']],
   [CLOSE_MANY, []],
+  [PAST_DECISIONS, ['policy_decisions', 'approvals', 'spans', 'span_payloads']],
+  [PAST_RUNS, ['runs']],
 ])('$name finds every row by an index', async (statement, tables) => {
-  const nodes = await planOf(db.database, statement)
-  const scans = nodes.filter((node) => node['Relation Name'] !== undefined && node['Node Type'].endsWith('Scan'))
-  const others = scans.filter((node) => !isLookup(node))
-  expect(others.map((node) => `${node['Node Type']} on ${node['Relation Name']}`)).toEqual([])
+  const scans = scansOf(await planOf(db.database, statement))
+  expect(readWhole(scans)).toEqual([])
   // And it is these tables that were looked at, so that a plan that reads nothing proves nothing.
   expect(new Set(scans.map((node) => node['Relation Name']))).toEqual(new Set(tables))
 })

@@ -26,7 +26,7 @@ export type SessionFactory = (script: Script) => AgentFramework
 /** One thing every adapter must do. Rejects with an assertion that says what it did instead. */
 export interface SessionCase {
   readonly name: string
-  run(make: SessionFactory): Promise<void>
+  readonly run: (make: SessionFactory) => Promise<void>
 }
 
 export const START = { kind: 'start', text: 'Invite Jo to the demo.' } as const

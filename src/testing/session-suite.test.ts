@@ -11,6 +11,7 @@ import type {
   SessionRequest,
   SessionState,
 } from '../runs/session.ts'
+import type { JsonValue } from '../tools/json.ts'
 import { modelToolName } from '../tools/models.ts'
 import { scriptedModel } from './scripted-model.ts'
 import { answer, refusal } from './session-scene.ts'
@@ -228,11 +229,12 @@ const FAULTS: Readonly<Record<string, readonly [fault: Fault, found: string]>> =
     },
     'arguments that are no JSON',
   ],
-  'saves the state it began with': [
+  'forgets the request when it saves': [
     {
-      save: (session) => {
+      save: (session) => () => {
         const saved = session.save()
-        return () => saved
+        const state = saved.state as { readonly messages: readonly JsonValue[] }
+        return { ...saved, state: { ...state, messages: state.messages.slice(1) } }
       },
     },
     'a session that goes on in another process in each pause',

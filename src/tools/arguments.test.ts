@@ -41,6 +41,13 @@ describe('parseArguments', () => {
     [{ query: 'a', limit: 2 ** 60 }, 'too large to be exact'],
     [{ query: 'a', limit: 5n }, 'bigint'],
     [{ query: new Date() }, 'class'],
+    [{ query: [undefined] }, '/query/0 is of type undefined'],
+    // oxlint-disable-next-line no-sparse-arrays
+    [{ query: [1, , 2] }, '/query/1 is of type undefined'],
+    [{ query: 'a', limit: Number.POSITIVE_INFINITY }, 'not a finite number'],
+    [{ query: Symbol('a') }, 'symbol'],
+    [new Map([['query', 'a']]), 'class'],
+    [{ query: 'a', '\udfff': 1 }, 'broken character'],
     [{ query: () => 'a' }, 'function'],
     [JSON.parse('{"query":"a","__proto__":{"limit":1}}'), '__proto__'],
     [{ query: 'a'.repeat(300_000) }, 'larger than 256 kB'],
@@ -63,6 +70,36 @@ describe('parseArguments', () => {
       },
     }
     expect(parse(open, hostile)).toEqual({ kind: 'invalid', message: 'arguments could not be read' })
+  })
+
+  test('a small graph that stands for billions of values is refused after the limit of one call', () => {
+    const open = reading(z.object({ value: z.unknown() }))
+    let graph: unknown = 'x'
+    for (let level = 0; level < 60; level++) graph = [graph, graph]
+    expect(parse(open, { value: graph })).toMatchObject({ message: expect.stringContaining('larger than') as string })
+    const loop: Record<string, unknown> = {}
+    loop['self'] = loop
+    expect(parse(open, { value: loop })).toMatchObject({ message: expect.stringContaining('deeper than 64') as string })
+  })
+
+  test('an optional argument named like a member of every object is optional', () => {
+    const odd = reading(
+      z.object({ query: z.string(), constructor: z.string().optional(), toString: z.int().default(3) }),
+    )
+    expect(parse(odd, { query: 'a' })).toEqual({ kind: 'parsed', args: { query: 'a', toString: 3 } })
+    const given = { query: 'a', constructor: 'b', toString: 4 }
+    expect(parse(odd, given)).toEqual({ kind: 'parsed', args: given })
+    expect(parse(odd, { query: 'a', constructor: 1 }).kind).toBe('invalid')
+    expect(parse(odd, { query: 'a', valueOf: 1 })).toMatchObject({ kind: 'invalid' })
+  })
+
+  test('what was parsed cannot be written to, at any depth', () => {
+    const open = reading(z.object({ list: z.array(z.json()) }))
+    const parsed = parse(open, { list: [{ a: [1] }] })
+    const { list } = (parsed as unknown as { args: { list: { a: number[] }[] } }).args
+    expect(() => list[0]?.a.push(2)).toThrow(TypeError)
+    expect(() => list.pop()).toThrow(TypeError)
+    expect(parsed).toEqual({ kind: 'parsed', args: { list: [{ a: [1] }] } })
   })
 
   test('an undefined property is an absent one', () => {

@@ -103,3 +103,26 @@ function refuse(at: Position, problem: string): never {
 function invalid(message: string): ArgumentsVerdict {
   return { kind: 'invalid', message }
 }
+
+/**
+ * A copy whose objects inherit nothing, for a parser that reads `args.constructor` without asking whose it is: an
+ * optional argument of that name would otherwise be found in every call.
+ */
+export function bareCopy(value: JsonValue): JsonValue {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map(bareCopy)
+  const bare: Record<string, JsonValue> = Object.create(null) as Record<string, JsonValue>
+  for (const [key, field] of Object.entries(value)) bare[key] = bareCopy(field)
+  return bare
+}
+
+/** A copy that nothing can write to: what was hashed is what every later reader finds. */
+export function frozenCopy(args: JsonObject): JsonObject {
+  return frozen(args) as JsonObject
+}
+
+function frozen(value: JsonValue): JsonValue {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return Object.freeze(value.map(frozen))
+  return Object.freeze(Object.fromEntries(Object.entries(value).map(([key, field]) => [key, frozen(field)])))
+}

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { validateArguments } from './arguments.ts'
+import { bareCopy, frozenCopy, validateArguments } from './arguments.ts'
 import type { ArgumentsVerdict } from './arguments.ts'
 import { canonicalJson, schemaHash } from './canonical.ts'
 import type { HandlerOf } from './handler.ts'
@@ -203,7 +203,7 @@ export class ToolDefectError extends Error {
 
 /**
  * Checks arguments against the contract a run was shown, then parses them. The parsed value is what is hashed, shown
- * to a person, stored and executed, so it must be plain JSON and a second parse must not change it.
+ * to a person, stored and executed, so it must be plain JSON, a second parse must not change it, and nothing can write to it.
  *
  * A frozen contract that is no longer the live one is checked alone: its call ends as `tool_changed`, and the live
  * parser would judge it by rules the model never saw.
@@ -218,15 +218,15 @@ export function parseArguments(
 ): ParsedArguments {
   const checked: ArgumentsVerdict = validateArguments(frozen.inputSchema, args)
   if (checked.kind === 'invalid') return checked
-  if (frozen.schemaHash !== declaration.spec.schemaHash) return { kind: 'parsed', args: checked.args }
+  if (frozen.schemaHash !== declaration.spec.schemaHash) return { kind: 'parsed', args: frozenCopy(checked.args) }
   const parsed = parseOnce(declaration, checked.args)
   if (parsed.kind === 'invalid') return { kind: 'invalid', message: `arguments: ${parsed.message}`.slice(0, 500) }
-  return { kind: 'parsed', args: settledArguments(declaration, checked.args, parsed.value) }
+  return { kind: 'parsed', args: frozenCopy(settledArguments(declaration, checked.args, parsed.value)) }
 }
 
 function parseOnce({ parse, spec }: ToolDeclaration, args: JsonObject): ParseVerdict {
   try {
-    return parse(args)
+    return parse(bareCopy(args) as JsonObject)
   } catch (error) {
     throw new ToolDefectError(`${spec.name}: parsing its arguments failed`, { cause: error })
   }

@@ -129,7 +129,8 @@ async function runHandler(
   if (declaration === undefined) throw new Error(`no handler is registered for ${call.spec.name}`)
   for (let tried = 1; ; tried += 1) {
     try {
-      return await declaration.handler.execute(call.invocation, call.args, context)
+      // The call's own arguments cannot be written to; a handler may do with its copy what it likes.
+      return await declaration.handler.execute(call.invocation, structuredClone(call.args), context)
     } catch (error) {
       const again = call.spec.retry === 'safe' && tried < SAFE_ATTEMPTS && error instanceof RetryableUpstreamError
       if (!again) throw error

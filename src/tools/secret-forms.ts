@@ -6,8 +6,9 @@ const MIN_FORM_LENGTH = 6
 
 /**
  * Finds the credential values of one call in text, in any encoding a service may echo them in: as they are, URL and
- * form encoded, JSON escaped, hexadecimal, and base64, also where the secret stands inside a longer encoded text
- * (`user:secret`). Null when there is nothing to look for.
+ * form encoded, JSON escaped (also with `\/` and in ASCII alone), written as HTML, hexadecimal, and base64, also where
+ * the secret stands inside a longer encoded text (`user:secret`) or in an address. Null when there is nothing to look
+ * for.
  */
 export function secretPattern(secrets: readonly string[]): RegExp | null {
   const forms = new Set(secrets.filter((secret) => secret.length >= MIN_SECRET_LENGTH).flatMap(formsOf))
@@ -26,12 +27,14 @@ function formsOf(secret: string): string[] {
   const escaped = jsonEscaped(secret)
   const hex = bytes.toString('hex')
   const url = encodeURIComponent(secret.toWellFormed())
-  const percent = [url, url.replaceAll('%20', '+'), percentEncoded(bytes)]
+  const percent = [url, url.replaceAll('%20', '+'), percentEncoded(bytes), encodeURI(secret.toWellFormed())]
+  const json = [escaped, escaped.replaceAll('/', '\\/'), asciiOnly(escaped), asciiOnly(escaped.replaceAll('/', '\\/'))]
   return [
     secret,
     secret.trim(),
-    escaped,
-    jsonEscaped(escaped),
+    ...json,
+    ...json.map(jsonEscaped),
+    ...htmlForms(secret),
     hex,
     hex.toUpperCase(),
     ...percent,
@@ -42,6 +45,17 @@ function formsOf(secret: string): string[] {
 
 function jsonEscaped(text: string): string {
   return JSON.stringify(text).slice(1, -1)
+}
+
+function asciiOnly(text: string): string {
+  return text.replace(/[^\0-\u007f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+/** With and without escaped quotes; an apostrophe has three spellings. */
+function htmlForms(text: string): string[] {
+  const inText = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  const quoted = inText.replaceAll('"', '&quot;')
+  return [inText, quoted, ...['&#39;', '&#x27;', '&apos;'].map((form) => quoted.replaceAll("'", form))]
 }
 
 /** Encodes everything but letters and digits, as stricter encoders do. */
@@ -66,5 +80,5 @@ function base64Forms(bytes: Buffer): string[] {
     const sure = Math.floor(((lead + bytes.length) * 8) / 6)
     forms.push(text.slice(lead === 0 ? 0 : lead + 1, sure))
   }
-  return forms.flatMap((form) => [form, form.replaceAll('+', '-').replaceAll('/', '_')])
+  return forms.flatMap((form) => [form, form.replaceAll('+', '-').replaceAll('/', '_'), encodeURIComponent(form)])
 }

@@ -62,6 +62,7 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
     'startPlatform',
   ],
   './testing': ['manualEngine', 'scriptedModel', 'scriptedTurns', 'testBailiff'],
+  './testing/suites': ['history', 'playHistory', 'sessionSuite'],
   './handlers/crm': ['crmTools', 'scopedPeople'],
   './handlers/email': ['emailTools', 'recipientIsNew'],
 }
@@ -75,6 +76,7 @@ const PEERS: Readonly<Record<string, readonly string[]>> = {
   // Managed runs need the framework and the engine; the database driver is the one that the settings name.
   './server': ['ai', 'pg-boss'],
   './testing': [],
+  './testing/suites': ['fast-check'],
   './handlers/crm': [],
   './handlers/email': [],
 }

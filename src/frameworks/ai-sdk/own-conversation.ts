@@ -1,11 +1,12 @@
 import { modelMessageSchema, type ModelMessage, type ToolModelMessage } from 'ai'
 import { z } from 'zod'
 import type { CallResult, Proposal, SessionState } from '../../runs/session.ts'
+import { UnreadableSession } from '../../runs/unreadable-session.ts'
 import type { JsonValue } from '../../tools/json.ts'
 import { modelToolName } from '../../tools/models.ts'
 import { modelPayload } from '../../tools/render.ts'
 import type { DeclaredTools } from './declare-tools.ts'
-import { plainJson } from './state.ts'
+import { currentState, plainJson, type Upcaster } from './state.ts'
 
 /** The conversation of a loop that somebody else owns, between two calls of the model. */
 export interface ConversationState {
@@ -14,31 +15,30 @@ export interface ConversationState {
   readonly proposals: readonly Proposal[]
 }
 
-interface Shape {
-  readonly framework: string
-  readonly version: number
-}
+export const OWN_LOOP = 'ai-sdk-own-loop'
+
+export const OWN_LOOP_STATE_VERSION = 1
+
+/** Keyed by the version a step reads. Version 1 is the first, so there is none yet. */
+const UPCASTERS: ReadonlyMap<number, Upcaster> = new Map()
 
 const stored = z.object({
   messages: z.array(modelMessageSchema),
   proposals: z.array(z.object({ callId: z.string(), toolName: z.string(), args: z.json() })),
 })
 
-export function saveState(state: ConversationState, shape: Shape): SessionState {
-  return { ...shape, state: plainJson<unknown>(state) as JsonValue }
+export function saveState(state: ConversationState): SessionState {
+  return { framework: OWN_LOOP, version: OWN_LOOP_STATE_VERSION, state: plainJson<unknown>(state) as JsonValue }
 }
 
-/** @throws Error for a state of another framework, another version or another shape */
-export function restoreState(saved: SessionState | null, shape: Shape): ConversationState {
-  if (saved === null) throw new Error('the run has no saved conversation')
-  if (saved.framework !== shape.framework || saved.version !== shape.version) {
-    throw new Error(
-      `the conversation was saved by ${saved.framework} ${saved.version}; this build reads ${shape.framework} ${shape.version}`,
-    )
-  }
-  const parsed = stored.safeParse(saved.state)
-  if (!parsed.success) throw new Error(`the saved conversation cannot be read: ${z.prettifyError(parsed.error)}`)
-  return saved.state as unknown as ConversationState
+/** @throws UnreadableSession */
+export function restoreState(saved: SessionState | null): ConversationState {
+  if (saved === null) throw new UnreadableSession('the run has no saved conversation')
+  const readable = { framework: OWN_LOOP, version: OWN_LOOP_STATE_VERSION, upcasters: UPCASTERS }
+  const current = currentState(saved, readable)
+  const parsed = stored.safeParse(current)
+  if (!parsed.success) throw new UnreadableSession('the saved conversation cannot be read', { cause: parsed.error })
+  return current as unknown as ConversationState
 }
 
 /** The calls of an answer that have no result: what the framework paused on. */

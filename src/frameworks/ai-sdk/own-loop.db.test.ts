@@ -107,6 +107,26 @@ describe('a governed session in a loop of your own', () => {
     expect(posted).toEqual(['jo', 'staff'])
   })
 
+  test('what the loop read before it proposed a write is still told when the run goes on', async () => {
+    const posted: string[] = []
+    const bailiff = await open(db.database, posted)
+    const session = await governed(bailiff, OPTIONS)
+    const script: Script = ({ turns }) =>
+      [{ text: 'Looking.', calls: [find('jo')] }, { calls: [post('jo')] }][turns.length] ?? {
+        text: JSON.stringify(turns.map((turn) => [turn.text, turn.calls.map((call) => call.result)])),
+      }
+    const run = await session.start('go')
+    await converse(run, script)
+    await approveAll(bailiff)
+    const resumed = await session.continue(run.runId)
+    await converse(resumed, script)
+    const told = [
+      ['Looking.', [{ ok: true, data: { found: true } }]],
+      ['', [{ ok: true, data: { to: 'jo' } }]],
+    ]
+    expect(resumed.status).toEqual({ kind: 'finished', text: JSON.stringify(told) })
+  })
+
   test('a model that fails after an approved write leaves a run that goes on without a second effect', async () => {
     const posted: string[] = []
     const bailiff = await open(db.database, posted)

@@ -8,11 +8,19 @@ import type { Pause, Segment } from '../../runs/run-store.ts'
 import { SegmentState } from '../../runs/segment-state.ts'
 import { stopSlot } from '../../runs/segment-stop.ts'
 import type { ModelUsage } from '../../runs/session.ts'
+import { UnreadableSession } from '../../runs/unreadable-session.ts'
 import type { Actor, RunCeilings } from '../../tools/invocation.ts'
 import { modelToolName } from '../../tools/models.ts'
 import { modelPayload } from '../../tools/render.ts'
 import { declareTools, type DeclaredTools } from './declare-tools.ts'
-import { openCalls, restoreState, saveState, withAnswers, type ConversationState } from './own-conversation.ts'
+import {
+  openCalls,
+  OWN_LOOP,
+  restoreState,
+  saveState,
+  withAnswers,
+  type ConversationState,
+} from './own-conversation.ts'
 
 export interface GovernedOptions<Name extends string> {
   /** Names the agent: grants and rules refer to it. `^[a-z][a-z0-9-]{0,62}$` */
@@ -60,19 +68,20 @@ export interface GovernedRun {
 
 /** What the AI SDK's results have in common. */
 export interface ModelAnswer {
-  readonly response: PromiseLike<AnsweredMessages> | AnsweredMessages
+  /** Of every step of the loop. */
+  readonly responseMessages: PromiseLike<readonly ModelMessage[]> | readonly ModelMessage[]
+  /** Of the last step alone: what it says of messages leaves out the reads before it. */
+  readonly response: PromiseLike<LastResponse> | LastResponse
   readonly text: PromiseLike<string> | string
   readonly totalUsage?: PromiseLike<LanguageModelUsage> | LanguageModelUsage
 }
 
-interface AnsweredMessages {
-  readonly messages: readonly ModelMessage[]
+interface LastResponse {
   readonly modelId?: string
 }
 
-const FRAMEWORK = 'ai-sdk-own-loop'
-const STATE_VERSION = 1
 const CODE: Actor = { kind: 'system', id: 'code', name: 'code' }
+const LEFT = 'the loop raised; the run can be continued'
 
 /**
  * Governs tool calls of an AI SDK loop that you own: `generateText`, `streamText` or `ToolLoopAgent`.
@@ -112,7 +121,7 @@ export async function governed<Name extends string>(
       ceilings,
       instructions: '',
       model: 'own',
-      framework: FRAMEWORK,
+      framework: OWN_LOOP,
     }
   }
   return {
@@ -138,7 +147,7 @@ async function openRun(bailiff: Bailiff, runId: string, fresh: ConversationState
   const { core, organizationId } = bailiff
   const stored = await core.stores.runs.get(organizationId, runId)
   if (stored === null) throw new Error(`there is no run ${runId}`)
-  if (stored.snapshot.framework !== FRAMEWORK)
+  if (stored.snapshot.framework !== OWN_LOOP)
     throw new Error(`run ${runId} is managed by the platform; it goes on by itself`)
   await core.approvals.expireDue()
   const begun = await core.stores.runs.begin(runId, core.newId(), 0)
@@ -149,10 +158,22 @@ async function openRun(bailiff: Bailiff, runId: string, fresh: ConversationState
         : `run ${runId} cannot go on: ${begun.kind}`,
     )
   const { segment } = begun
-  const state = fresh ?? restoreState(segment.saved?.session ?? null, { framework: FRAMEWORK, version: STATE_VERSION })
-  const run = new OwnLoopRun(bailiff, segment, state)
+  const run = await opened(bailiff, segment, () => {
+    const conversation = fresh ?? restoreState(segment.saved?.session ?? null)
+    return new OwnLoopRun(bailiff, segment, conversation)
+  })
   if (fresh === null) await run.resume()
   return run
+}
+
+/** What this build cannot open stays a run that another build can continue, and says why it did not go on here. */
+async function opened<T>({ core }: Bailiff, segment: Segment, open: () => T): Promise<T> {
+  try {
+    return open()
+  } catch (error) {
+    await core.stores.runs.release(segment, error instanceof UnreadableSession ? error.message : LEFT)
+    throw error
+  }
 }
 
 class OwnLoopRun implements GovernedRun {
@@ -176,9 +197,7 @@ class OwnLoopRun implements GovernedRun {
       store: core.stores.runs,
       onChange: core.live.changed,
     }
-    this.#state = new SegmentState(segment, dependencies, () =>
-      saveState(this.#conversation, { framework: FRAMEWORK, version: STATE_VERSION }),
-    )
+    this.#state = new SegmentState(segment, dependencies, () => saveState(this.#conversation))
     this.#declared = declareTools(Object.values(segment.run.snapshot.contracts), async ({ toolName, args }) => {
       const result = await callRead(toolName, args, { ...this.#state.ports, stop: this.#stop })
       return modelPayload(result, modelToolName(toolName))
@@ -215,15 +234,16 @@ class OwnLoopRun implements GovernedRun {
   }
 
   async #take(result: ModelAnswer): Promise<GovernedStatus> {
-    const [response, text, usage] = await Promise.all([result.response, result.text, result.totalUsage])
+    const { responseMessages, response, totalUsage } = result
+    const [messages, last, text, usage] = await Promise.all([responseMessages, response, result.text, totalUsage])
     const { ports } = this.#state
-    const proposals = openCalls(response.messages, this.#declared)
+    const proposals = openCalls(messages, this.#declared)
     if (this.#stop.current === null)
-      this.#conversation = { messages: [...this.#conversation.messages, ...response.messages], proposals }
+      this.#conversation = { messages: [...this.#conversation.messages, ...messages], proposals }
     ports.turnStarted()
     await ports.turnEnded({
       text,
-      usage: usageOf(response.modelId, usage),
+      usage: usageOf(last.modelId, usage),
       progressed: this.#stop.current === null,
     })
     if (this.#stop.current !== null) return this.#end(outcomeOf(this.#stop.current))
@@ -236,7 +256,7 @@ class OwnLoopRun implements GovernedRun {
     if (answered.kind !== 'answered') return this.#end(answered)
     this.#conversation = withAnswers(this.#conversation, answered.results)
     await this.#bailiff.core.stores.runs.saveSession(this.#segment, {
-      session: saveState(this.#conversation, { framework: FRAMEWORK, version: STATE_VERSION }),
+      session: saveState(this.#conversation),
       pause: null,
     })
     return { kind: 'ready' }
@@ -266,7 +286,7 @@ class OwnLoopRun implements GovernedRun {
     try {
       return await work()
     } catch (error) {
-      await this.#bailiff.core.stores.runs.release(this.#segment, 'the loop raised; the run can be continued')
+      await this.#bailiff.core.stores.runs.release(this.#segment, LEFT)
       throw error
     }
   }

@@ -1,8 +1,8 @@
+import { wrapLanguageModel } from 'ai'
 import { describe, expect, test } from 'vitest'
 import {
   advance,
   answer,
-  countOf,
   endOf,
   openSession,
   proposalsOf,
@@ -13,150 +13,10 @@ import {
   START,
   stopSlot,
   story,
-  textOf,
   watchedStory,
 } from '../../../test/ai-sdk-session.ts'
-import type { SessionEvent } from '../../runs/session.ts'
 import type { JsonValue } from '../../tools/json.ts'
-
-describe('a conversation', () => {
-  test('without calls streams its text, reports its usage and ends finished', async () => {
-    const session = openSession({ model: story({ text: 'There is nothing to do here, everything is done.' }) })
-    const events = await advance(session, START)
-    expect(events.map((event) => event.type).filter((type) => type !== 'text-delta')).toEqual([
-      'turn-start',
-      'turn-end',
-      'end',
-    ])
-    expect(countOf(events, 'text-delta')).toBeGreaterThan(1)
-    expect(textOf(events)).toBe('There is nothing to do here, everything is done.')
-    expect(events.find((event) => event.type === 'turn-end')).toMatchObject({
-      text: 'There is nothing to do here, everything is done.',
-      usage: {
-        provider: 'scripted',
-        model: 'story',
-        inputTokens: expect.any(Number),
-        outputTokens: expect.any(Number),
-      },
-    })
-    expect(endOf(events)).toEqual({ kind: 'finished', text: 'There is nothing to do here, everything is done.' })
-  })
-
-  test('T13 one turn with a read and two writes runs the read in the loop and executes neither write', async () => {
-    const reads: [string, JsonValue][] = []
-    const { model, seen } = watchedStory(
-      {
-        text: 'Looking.',
-        calls: [
-          { tool: 'crm.search_people', args: { q: 'jo' } },
-          { tool: 'crm.upsert_person', args: { to: 'jo@acme.test' } },
-          { tool: 'email.send', args: { to: 'jo@acme.test' } },
-        ],
-      },
-      { text: 'Sent.' },
-    )
-    const session = openSession({
-      model,
-      callRead: (tool, args) => {
-        reads.push([tool, args])
-        return Promise.resolve(answer(['Jo']))
-      },
-    })
-    const first = await advance(session, START)
-    const proposals = proposalsOf(first)
-    expect(reads).toEqual([['crm.search_people', { q: 'jo' }]])
-    expect(countOf(first, 'turn-end')).toBe(1)
-    expect(proposals.map(({ toolName, args }) => [toolName, args])).toEqual([
-      ['crm.upsert_person', { to: 'jo@acme.test' }],
-      ['email.send', { to: 'jo@acme.test' }],
-    ])
-
-    const second = await advance(session, results(proposals, answer('done')))
-    expect(endOf(second)).toEqual({ kind: 'finished', text: 'Sent.' })
-    expect(seen).toHaveLength(2)
-    expect(seen[1]?.turns[0]?.calls.map((call) => [call.tool, call.answer === null])).toEqual([
-      ['crm_search_people', false],
-      ['crm_upsert_person', false],
-      ['email_send', false],
-    ])
-    expect(JSON.stringify(seen[1]?.callsOf('crm.search_people')[0]?.result)).toContain('Jo')
-  })
-
-  test('several turns of reads run in one segment, one model call at a time', async () => {
-    const { model, seen } = watchedStory(
-      { calls: [{ tool: 'crm.search_people', args: { q: 'a' } }] },
-      {
-        calls: [
-          { tool: 'crm.search_people', args: { q: 'b' } },
-          { tool: 'crm.search_people', args: { q: 'c' } },
-        ],
-      },
-      { text: 'Found them.' },
-    )
-    const events = await advance(openSession({ model, callRead: (_, args) => Promise.resolve(answer(args)) }), START)
-    expect(countOf(events, 'turn-end')).toBe(3)
-    expect(
-      seen
-        .at(-1)
-        ?.callsOf('crm.search_people')
-        .map((call) => call.args),
-    ).toEqual([{ q: 'a' }, { q: 'b' }, { q: 'c' }])
-    expect(endOf(events)).toEqual({ kind: 'finished', text: 'Found them.' })
-  })
-
-  test('pauses again for the writes of a later turn', async () => {
-    const session = openSession({
-      model: story(
-        { calls: [{ tool: 'email.send', args: { to: 'a@x.test' } }] },
-        { calls: [{ tool: 'email.send', args: { to: 'b@x.test' } }] },
-        { text: 'Both sent.' },
-      ),
-    })
-    const first = proposalsOf(await advance(session, START))
-    const second = proposalsOf(await advance(session, results(first, answer(null))))
-    expect(second[0]?.args).toEqual({ to: 'b@x.test' })
-    expect(second[0]?.callId).not.toBe(first[0]?.callId)
-    expect(endOf(await advance(session, results(second, answer(null)))).kind).toBe('finished')
-  })
-
-  test('the next model call waits until the consumer pulls past the end of a turn', async () => {
-    const { model, seen } = watchedStory({ calls: [{ tool: 'crm.search_people' }] }, { text: 'Done.' })
-    const session = openSession({ model })
-    for await (const event of session.advance(START, new AbortController().signal)) {
-      if (event.type === 'turn-end') break
-    }
-    expect(seen).toHaveLength(1)
-    expect(session.save().state).toMatchObject({ phase: 'running' })
-    expect(endOf(await advance(session, { kind: 'continue' }))).toEqual({ kind: 'finished', text: 'Done.' })
-  })
-
-  test('T14 a denial is delivered beside a success, each to its own call', async () => {
-    const { model, seen } = watchedStory(
-      {
-        calls: [
-          { tool: 'email.send', args: { to: 'jo@acme.test' } },
-          { tool: 'email.send', args: { to: 'sam@other.test' } },
-        ],
-      },
-      { text: 'One of two.' },
-    )
-    const session = openSession({ model })
-    const [sent, denied] = proposalsOf(await advance(session, START))
-    if (sent === undefined || denied === undefined) throw new Error('two proposals expected')
-    await advance(session, {
-      kind: 'results',
-      // The order of delivery does not matter; the ids do.
-      results: [
-        { proposal: denied, result: refusal('denied', 'not to other.test') },
-        { proposal: sent, result: answer({ messageId: 'm-1' }) },
-      ],
-    })
-    const [first, second] = seen[1]?.callsOf('email.send') ?? []
-    expect(first?.answer).toContain('m-1')
-    expect(second?.answer).toContain('denied')
-    expect(second?.answer).not.toContain('m-1')
-  })
-})
+import type { ModelPrompt } from './model-types.ts'
 
 function messagesOf(state: JsonValue): readonly JsonValue[] {
   return (state as { messages: readonly JsonValue[] }).messages
@@ -172,17 +32,40 @@ describe('results of a pause', () => {
     return { session, seen, proposals: proposalsOf(await advance(session, START)) }
   }
 
-  test('are refused unless every open call has exactly one, and nothing is sent', async () => {
-    const { session, seen, proposals } = await paused()
-    const before = session.save()
+  test('are refused with what is wrong about them', async () => {
+    const { session, proposals } = await paused()
     const stranger = proposals.map((proposal) => ({ ...proposal, callId: `${proposal.callId}x` }))
     await expect(advance(session, results(proposals.slice(0, 1), answer(null)))).rejects.toThrow(/has no result/)
     await expect(advance(session, results([...proposals, ...stranger], answer(null)))).rejects.toThrow(/is not open/)
     await expect(advance(session, results([...proposals, ...proposals], answer(null)))).rejects.toThrow(/more than one/)
     await expect(advance(session, results([], answer(null)))).rejects.toThrow(/has no result/)
-    expect(session.save()).toEqual(before)
-    expect(seen).toHaveLength(1)
-    expect(endOf(await advance(session, results(proposals, answer(null)))).kind).toBe('finished')
+  })
+
+  test('that nobody waits for are refused with the phase', async () => {
+    const session = openSession({ model: story({ text: 'Hello.' }) })
+    await expect(advance(session, { kind: 'continue' })).rejects.toThrow(/never started/)
+    await expect(advance(session, results([], answer(null)))).rejects.toThrow(/is new and waits for no results/)
+    await advance(session, START)
+    await expect(advance(session, results([], answer(null)))).rejects.toThrow(/is finished and waits for no results/)
+    await expect(advance(session, START)).rejects.toThrow(/already been started/)
+  })
+
+  test('T14 stand in one message in the order of the calls, a denial beside a success, however they were delivered', async () => {
+    const { session, proposals } = await paused()
+    const [sent, denied] = proposals
+    if (sent === undefined || denied === undefined) throw new Error('two proposals expected')
+    const delivered = [
+      { proposal: denied, result: refusal('denied', 'not this one') },
+      { proposal: sent, result: answer({ messageId: 'm-1' }) },
+    ]
+    await advance(session, { kind: 'results', results: delivered })
+    expect(messagesOf(session.save().state)[2]).toMatchObject({
+      role: 'tool',
+      content: [
+        { toolCallId: sent.callId, output: { type: 'text', value: expect.stringContaining('m-1') as string } },
+        { toolCallId: denied.callId, output: { type: 'text', value: expect.stringContaining('denied') as string } },
+      ],
+    })
   })
 
   test('T15 land in the empty slot of the paused call, and no earlier message is edited', async () => {
@@ -196,59 +79,32 @@ describe('results of a pause', () => {
       content: proposals.map(({ callId }) => ({ type: 'tool-result', toolCallId: callId })),
     })
   })
-
-  test('are refused by a session that is not paused', async () => {
-    const session = openSession({ model: story({ text: 'Hello.' }) })
-    await expect(advance(session, results([], answer(null)))).rejects.toThrow(/waits for no results/)
-    await advance(session, START)
-    await expect(advance(session, results([], answer(null)))).rejects.toThrow(/waits for no results/)
-    await expect(advance(session, START)).rejects.toThrow(/already been started/)
-  })
 })
 
 describe('stops', () => {
-  test('R10 a read that recorded a stop ends the segment before the model is called again', async () => {
-    const { model, seen } = watchedStory({ calls: [{ tool: 'crm.search_people' }] }, { text: 'Nobody is there.' })
-    const stop = stopSlot()
-    const failure = new Error('database is down')
-    const session = openSession({
-      model,
-      stop,
-      callRead: () => {
-        stop.record({ kind: 'failed', code: 'internal_error', message: 'the platform failed', error: failure })
-        return Promise.resolve(refusal('internal_error', 'the platform failed'))
-      },
-    })
-    const events = await advance(session, START)
-    expect(endOf(events)).toMatchObject({ kind: 'stopped', stop: { kind: 'failed', error: failure } })
-    expect(countOf(events, 'turn-end')).toBe(1)
-    expect(seen).toHaveLength(1)
-    expect(textOf(events)).toBe('')
-  })
-
-  test('R10 an exception of a read becomes a stop, never a text for the model', async () => {
+  test('R10 what a read threw is no message of the conversation, although the AI SDK makes a text of it', async () => {
     const { model, seen } = watchedStory({ calls: [{ tool: 'crm.search_people' }] }, { text: 'Nobody is there.' })
     const failure = new Error('password=hunter2')
     const session = openSession({ model, callRead: () => Promise.reject(failure) })
     const events = await advance(session, START)
     expect(endOf(events)).toMatchObject({ kind: 'stopped', stop: { kind: 'failed', error: failure } })
     expect(seen).toHaveLength(1)
-    expect(JSON.stringify(session.save())).not.toContain('hunter2')
+    expect(messagesOf(session.save().state)).toHaveLength(1)
   })
 
-  test('R11 the stop is looked at before the pause, although a write was proposed in the same turn', async () => {
+  test('R11 a stop leaves the conversation before its turn, which the AI SDK has finished with a pause', async () => {
     const stop = stopSlot()
     const session = openSession({
       model: story({ calls: [{ tool: 'crm.search_people' }, { tool: 'email.send', args: { to: 'jo@acme.test' } }] }),
       stop,
       callRead: () => {
         stop.record({ kind: 'ceiling', reason: 'the budget is spent' })
-        stop.record({ kind: 'cancelled', reason: 'too late' })
         return Promise.resolve(refusal('budget_exhausted', 'the budget is spent'))
       },
     })
     const events = await advance(session, START)
     expect(endOf(events)).toEqual({ kind: 'stopped', stop: { kind: 'ceiling', reason: 'the budget is spent' } })
+    expect(session.save().state).toMatchObject({ phase: 'running', proposals: [] })
   })
 
   test('reads that had not started when a stop was recorded do not run', async () => {
@@ -268,38 +124,24 @@ describe('stops', () => {
     expect(reads).toEqual([{ q: 'a' }])
   })
 
-  test('a stop that the consumer records between two turns is met before the next model call', async () => {
-    const { model, seen } = watchedStory({ calls: [{ tool: 'crm.search_people' }] }, { text: 'On and on.' })
+  test('T11 a session that stops hangs up on its own stream, and not on that of another with the same model', async () => {
     const stop = stopSlot()
-    const events: SessionEvent[] = []
-    for await (const event of openSession({ model, stop }).advance(START, new AbortController().signal)) {
-      events.push(event)
-      if (event.type === 'turn-end') stop.record({ kind: 'ceiling', reason: 'turns' })
+    const model = story(
+      { text: 'A long story about many things.', calls: [{ tool: 'crm.search_people' }] },
+      { text: 'End.' },
+    )
+    const [stopped, other] = [openSession({ model, stop }), openSession({ model })]
+    const first = stopped.advance(START, new AbortController().signal)[Symbol.asyncIterator]()
+    const second = other.advance(START, new AbortController().signal)[Symbol.asyncIterator]()
+    for (const stream of [first, second]) {
+      await stream.next()
+      expect((await stream.next()).value).toMatchObject({ type: 'text-delta' })
     }
-    expect(endOf(events)).toEqual({ kind: 'stopped', stop: { kind: 'ceiling', reason: 'turns' } })
-    expect(seen).toHaveLength(1)
-  })
-
-  test('T11 two segments that run at the same time in one process do not read each other’s stop', async () => {
-    const stops = { first: stopSlot(), second: stopSlot() }
-    const bothReading = Promise.withResolvers<void>()
-    let reading = 0
-    const open = (name: 'first' | 'second') =>
-      openSession({
-        model: story({ calls: [{ tool: 'crm.search_people' }] }, { text: `${name} is done` }),
-        stop: stops[name],
-        callRead: async () => {
-          reading += 1
-          if (reading === 2) bothReading.resolve()
-          await bothReading.promise
-          if (name === 'first') stops.first.record({ kind: 'ceiling', reason: 'only the first' })
-          return answer(null)
-        },
-      })
-    const [first, second] = await Promise.all([advance(open('first'), START), advance(open('second'), START)])
-    expect(endOf(first)).toEqual({ kind: 'stopped', stop: { kind: 'ceiling', reason: 'only the first' } })
-    expect(endOf(second)).toEqual({ kind: 'finished', text: 'second is done' })
-    expect(stops.second.current).toBeNull()
+    stop.record({ kind: 'cancelled', reason: 'enough' })
+    await first.return?.()
+    const rest: unknown[] = []
+    for (let next = await second.next(); next.done !== true; next = await second.next()) rest.push(next.value)
+    expect(rest.at(-1)).toEqual({ type: 'end', end: { kind: 'finished', text: 'End.' } })
   })
 })
 
@@ -324,18 +166,27 @@ describe('the model', () => {
     })
   })
 
-  test('R03 reads the instructions, the request and the tools of its definition, and no others', async () => {
-    const { model, seen } = watchedStory({ text: 'Hello.' })
-    await advance(openSession({ model, contracts: [READ, SEND] }), START)
-    expect(seen[0]).toMatchObject({
-      instructions: 'Help the sales team.',
-      input: 'Invite Jo to the demo.',
-      tools: ['crm_search_people', 'email_send'],
-    })
-  })
-
-  test('says nothing at all: the run is finished with an empty text', async () => {
-    const session = openSession({ model: story({}) })
-    expect(endOf(await advance(session, START))).toEqual({ kind: 'finished', text: '' })
+  test('R03 reads what its definition says and no other message or tool: without instructions it is sent none', async () => {
+    for (const [instructions, roles] of [
+      ['Help.', ['system', 'user']],
+      ['', ['user']],
+    ] as const) {
+      const prompts: ModelPrompt[] = []
+      const tools: unknown[] = []
+      const model = wrapLanguageModel({
+        model: story({ text: 'Hello.' }),
+        middleware: {
+          specificationVersion: 'v4',
+          wrapStream: ({ doStream, params }) => {
+            prompts.push(params.prompt)
+            tools.push(params.tools?.map((tool) => tool.name))
+            return doStream()
+          },
+        },
+      })
+      await advance(openSession({ model, instructions, contracts: [READ, SEND] }), START)
+      expect(prompts.map((prompt) => prompt.map((message) => message.role))).toEqual([roles])
+      expect(tools).toEqual([['crm_search_people', 'email_send']])
+    }
   })
 })

@@ -1,6 +1,15 @@
 import { expect, test } from 'vitest'
-import type { JsonObject } from '../../tools/json.ts'
-import { NEW_CONVERSATION, restoreState, saveState, upcast, type ConversationState, type Upcaster } from './state.ts'
+import { UnreadableSession } from '../../runs/unreadable-session.ts'
+import type { JsonObject, JsonValue } from '../../tools/json.ts'
+import {
+  currentState,
+  NEW_CONVERSATION,
+  restoreState,
+  saveState,
+  STATE_VERSION,
+  type ConversationState,
+  type Upcaster,
+} from './state.ts'
 
 const PAUSED: ConversationState = {
   phase: 'paused',
@@ -31,22 +40,28 @@ test('a saved state shares nothing with the conversation that goes on', () => {
 })
 
 test('a state of a newer build or of another framework is refused with the reason', () => {
-  expect(() => restoreState({ ...saveState(PAUSED), version: 2 })).toThrow(/version 2 by a newer build/)
+  expect(() => restoreState({ ...saveState(PAUSED), version: STATE_VERSION + 1 })).toThrow(
+    `version ${STATE_VERSION + 1} by a newer build`,
+  )
   expect(() => restoreState({ ...saveState(PAUSED), framework: 'mastra' })).toThrow(/framework mastra, not by ai-sdk/)
   expect(() => restoreState({ ...saveState(PAUSED), version: 0 })).toThrow(/version 0 any more/)
 })
 
 test('a damaged state is refused, not guessed at', () => {
   const damaged = { ...(saveState(PAUSED).state as JsonObject), messages: [{ role: 'wizard' }] }
-  expect(() => restoreState({ framework: 'ai-sdk', version: 1, state: damaged })).toThrow(/cannot be read/)
-  expect(() => restoreState({ framework: 'ai-sdk', version: 1, state: null })).toThrow(/cannot be read/)
+  expect(() => restoreState({ framework: 'ai-sdk', version: STATE_VERSION, state: damaged })).toThrow(/cannot be read/)
+  expect(() => restoreState({ framework: 'ai-sdk', version: STATE_VERSION, state: null })).toThrow(/cannot be read/)
 })
 
-test('an older state walks up one version a step', () => {
-  const steps = new Map<number, Upcaster>([
+test('an older state walks up one version a step, and one with a step missing is refused', () => {
+  const upcasters = new Map<number, Upcaster>([
     [1, (state) => ({ was: [state] })],
     [2, (state) => ({ ...(state as JsonObject), third: true })],
   ])
-  expect(upcast({ framework: 'ai-sdk', version: 1, state: 'first' }, 3, steps)).toEqual({ was: ['first'], third: true })
-  expect(upcast({ framework: 'ai-sdk', version: 3, state: 'third' }, 3, steps)).toBe('third')
+  const readable = { framework: 'ai-sdk', version: 3, upcasters }
+  const saved = (version: number, state: JsonValue) => ({ framework: 'ai-sdk', version, state })
+  expect(currentState(saved(1, 'first'), readable)).toEqual({ was: ['first'], third: true })
+  expect(currentState(saved(2, { was: [] }), readable)).toEqual({ was: [], third: true })
+  expect(currentState(saved(3, 'third'), readable)).toBe('third')
+  expect(() => currentState(saved(1, 'first'), { ...readable, version: 4 })).toThrow(UnreadableSession)
 })

@@ -1,6 +1,7 @@
 import { modelMessageSchema, type ModelMessage } from 'ai'
 import { z } from 'zod'
 import type { Proposal, SessionState } from '../../runs/session.ts'
+import { UnreadableSession } from '../../runs/unreadable-session.ts'
 import type { JsonValue } from '../../tools/json.ts'
 
 export const FRAMEWORK_NAME = 'ai-sdk'
@@ -45,32 +46,42 @@ export function saveState(state: ConversationState): SessionState {
   return { framework: FRAMEWORK_NAME, version: STATE_VERSION, state: plainJson<unknown>(state) as JsonValue }
 }
 
-/**
- * @throws Error for another framework's state, a newer version, a version nothing reads any more, or a damaged state
- */
+/** @throws UnreadableSession */
 export function restoreState(saved: SessionState | null): ConversationState {
   if (saved === null) return NEW_CONVERSATION
-  if (saved.framework !== FRAMEWORK_NAME) {
-    throw new Error(`the session was saved by the framework ${saved.framework}, not by ${FRAMEWORK_NAME}`)
-  }
-  const current = upcast(saved, STATE_VERSION, UPCASTERS)
+  const current = currentState(saved, { framework: FRAMEWORK_NAME, version: STATE_VERSION, upcasters: UPCASTERS })
   const parsed = storedState.safeParse(current)
-  if (!parsed.success) throw new Error(`the saved session cannot be read: ${z.prettifyError(parsed.error)}`)
+  if (!parsed.success) throw new UnreadableSession('the saved session cannot be read', { cause: parsed.error })
   return plainJson<unknown>(current) as ConversationState
 }
 
-/** Walks a state up to `target`, one version a step. */
-export function upcast(saved: SessionState, target: number, steps: ReadonlyMap<number, Upcaster>): JsonValue {
-  if (saved.version > target) {
-    throw new Error(
-      `the session was saved as version ${saved.version} by a newer build; this one reads up to ${target}`,
+/** What one build reads of one framework. */
+export interface ReadableStates {
+  readonly framework: string
+  /** The version it writes, and the newest it reads. */
+  readonly version: number
+  readonly upcasters: ReadonlyMap<number, Upcaster>
+}
+
+/**
+ * Walks a saved state up to the version of this build, one version a step. A newer state is refused: what it says may
+ * be more than an older build can keep.
+ *
+ * @throws UnreadableSession
+ */
+export function currentState(saved: SessionState, { framework, version, upcasters }: ReadableStates): JsonValue {
+  if (saved.framework !== framework)
+    throw new UnreadableSession(`the session was saved by the framework ${saved.framework}, not by ${framework}`)
+  if (saved.version > version)
+    throw new UnreadableSession(
+      `the session was saved as version ${saved.version} by a newer build; this one reads up to version ${version}`,
     )
-  }
   let { state } = saved
-  for (let version = saved.version; version < target; version += 1) {
-    const step = steps.get(version)
-    if (step === undefined) throw new Error(`nothing reads a session saved as version ${version} any more`)
-    state = step(state)
+  for (let step = saved.version; step < version; step += 1) {
+    const upcaster = upcasters.get(step)
+    if (upcaster === undefined)
+      throw new UnreadableSession(`nothing reads a session saved as version ${saved.version} any more`)
+    state = upcaster(state)
   }
   return state
 }
