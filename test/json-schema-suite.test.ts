@@ -34,9 +34,18 @@ const DIALECTS: readonly Suite[] = [
 const PATTERN_FILES = ['optional/ecmascript-regex', 'optional/non-bmp-regex']
 
 const given = process.env['JSON_SCHEMA_TEST_SUITE']
-const folder = given ?? fileURLToPath(new URL('../../shared/fixtures/json-schema-test-suite', import.meta.url))
+const folder = given ?? besideTheProject()
 
-const present = given !== undefined || existsSync(folder)
+const present = folder !== null
+
+/** A checkout of the suite next to the project, or among the fixtures of a folder that stands next to it. */
+function besideTheProject(): string | null {
+  const parent = fileURLToPath(new URL('../..', import.meta.url))
+  const places = readdirSync(parent, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .flatMap(({ name }) => [`${parent}${name}`, `${parent}${name}/fixtures/json-schema-test-suite`])
+  return places.find((place) => /json-schema-test-suite$/i.test(place) && existsSync(`${place}/tests`)) ?? null
+}
 
 test('the JSON Schema Test Suite is compared with where it is present', ({ skip }) => {
   skip(!present, 'the suite is not present, so nothing was compared')

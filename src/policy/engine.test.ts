@@ -231,3 +231,27 @@ describe('a shadow rule', () => {
     }
   })
 })
+
+describe('what is handed to the engine', () => {
+  test('taints are read by conditions, and recorded whether or not one reads them', async () => {
+    const taintSources = ['web.fetch']
+    const rules = [{ when: 'run.tainted', effect: 'require_approval' as const }]
+    const facts = { 'run.taint_sources': ['web.fetch'] }
+    expect((await gather({ sideEffects: 'write', rules, taintSources })).outcome).toMatchObject({
+      effect: 'require_approval',
+      facts,
+    })
+    expect((await gather({ sideEffects: 'write', taintSources })).outcome).toMatchObject({ effect: 'allow', facts })
+    expect((await gather({ sideEffects: 'write', rules })).outcome).toMatchObject({ effect: 'allow', facts: {} })
+  })
+
+  test('what was counted takes a rule out or leaves it in, and the outcome says what a call adds to', async () => {
+    const rules = [{ limit: { count: 2, per: 'day' } as const }]
+    const uses = (used: number) => ({ uses: [{ rule: 'rule 0', per: 'day' as const, used }], countedBy: [] })
+    const counters = [{ rule: 'rule 0', per: 'day', max: 2, asks: false }]
+    const below = await gather({ sideEffects: 'write', rules, limits: uses(1) })
+    expect(below.outcome).toMatchObject({ effect: 'allow', ruleId: null, counters })
+    const reached = await gather({ sideEffects: 'write', rules, limits: uses(2) })
+    expect(reached.outcome).toMatchObject({ effect: 'deny', ruleId: 'r0', counters })
+  })
+})

@@ -282,6 +282,8 @@ describe('names', () => {
     ['has(principal.rolez)', 'did you mean roles?', 'has(principal.rolez)'],
     ['principal.constructor == "x"', 'has no field constructor', 'principal.constructor'],
     ['run.sorce == "api"', 'did you mean source?', 'run.sorce'],
+    ['run.tained', 'did you mean tainted?', 'run.tained'],
+    ['size(run.taintSources) > 0', 'did you mean taint_sources?', 'run.taintSources'],
     ['principal["rolez"] == "x"', 'no such key: rolez', 'principal["rolez"]'],
     ['has(tool.x)', 'tool has none', 'has(tool.x)'],
     ['has(principal.agent.x)', 'principal has none', 'has(principal.agent.x)'],

@@ -222,13 +222,19 @@ describe('composition', () => {
     ).toContain('must be >= 3')
   })
 
-  test('with two thousand alternatives, enum values and definitions at once is still compiled', () => {
-    const schema = {
-      $defs: fields(1_500, (index) => ({ enum: [`a${index}`, index] })),
-      anyOf: many(60, (index) => ({ $ref: `#/$defs/f${index}` })),
-    }
-    expect(verdict(schema, 'a59')).toBe('valid')
-    expect(verdict(schema, 'a60')).not.toBe('valid')
+  test('of long lists inside long lists judges as any other', () => {
+    const level = (inner: JsonValue): JsonValue => ({
+      oneOf: [...many(470, (index) => ({ const: index })), { type: 'object', properties: { deep: inner } }],
+    })
+    const schema = nested(4, level, { const: 'end' })
+    expect(
+      verdict(
+        schema,
+        nested(4, (deep) => ({ deep }), 'end'),
+      ),
+    ).toBe('valid')
+    expect(verdict(schema, { deep: { deep: 469 } })).toBe('valid')
+    expect(verdict(schema, { deep: { deep: 470 } })).not.toBe('valid')
   })
 })
 
@@ -291,28 +297,6 @@ describe('values', () => {
     expect(verdict({ properties: { a: { type: 'string' } } }, trap)).toBe('the value cannot be read as JSON')
     expect(verdict({ type: 'object' }, 1n)).not.toBe('valid')
     expect(verdict({ multipleOf: 2 }, Number.NaN)).not.toBe('valid')
-  })
-})
-
-describe('numbers', () => {
-  test.each<[number, number, boolean]>([
-    [19.99, 0.01, true],
-    [19.999, 0.01, false],
-    [0.3, 0.1, true],
-    [0.30000000000000004, 0.1, false],
-    [4.35, 0.01, true],
-    [1e308, 0.5, true],
-    [1e308, 0.123456789, false],
-    [1e308, 1e-308, true],
-    [5e-324, 5e-324, true],
-    [1e-9, 1e-10, true],
-    [1.5e-10, 1e-10, false],
-    [-7.5, 2.5, true],
-    [0, 0.01, true],
-    [9007199254740991, 2, false],
-    [1.5e19, 10, true],
-  ])('%d in steps of %d: %s', (value, multipleOf, expected) => {
-    expect(verdict({ multipleOf }, value) === 'valid').toBe(expected)
   })
 })
 

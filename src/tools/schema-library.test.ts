@@ -195,3 +195,25 @@ describe('enums', () => {
     expect(verdict({ enum: [] }, 1)).not.toBe('valid')
   })
 })
+
+describe('numbers', () => {
+  test.each<[number, number, boolean]>([
+    [19.99, 0.01, true],
+    [19.999, 0.01, false],
+    [0.3, 0.1, true],
+    [0.30000000000000004, 0.1, false],
+    [4.35, 0.01, true],
+    [1e308, 0.5, true],
+    [1e308, 0.123456789, false],
+    [1e308, 1e-308, true],
+    [5e-324, 5e-324, true],
+    [1e-9, 1e-10, true],
+    [1.5e-10, 1e-10, false],
+    [-7.5, 2.5, true],
+    [0, 0.01, true],
+    [9007199254740991, 2, false],
+    [1.5e19, 10, true],
+  ])('%d in steps of %d: %s', (value, multipleOf, expected) => {
+    expect(verdict({ multipleOf }, value) === 'valid').toBe(expected)
+  })
+})

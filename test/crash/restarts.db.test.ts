@@ -53,7 +53,8 @@ async function work(orders: Omit<Orders, 'database' | 'smtpPort'>): Promise<Ende
 
 const last = (ended: Ended): Record<string, unknown> => ended.lines.at(-1) ?? { code: ended.code, stderr: ended.stderr }
 
-describe('one approved mail, whatever dies', () => {
+// Several processes each, one after the other; the limit is there for a process that never ends.
+describe('one approved mail, whatever dies', { timeout: 180_000 }, () => {
   test('a restart between approval and execution sends one message, and the run ends', async () => {
     expect(last(await work({ action: 'start' }))).toMatchObject({ run: 'parked' })
     expect(last(await work({ action: 'approve' }))).toMatchObject({ approved: 'answered' })
