@@ -31,7 +31,7 @@ const RULES: readonly Rule<string>[] = [
 const isNew: FactResolver = {
   name: 'is_new',
   type: 'bool',
-  resolve: async ({ args }) => String(args['to']).startsWith('n'),
+  resolve: async ({ args }) => typeof args['to'] === 'string' && args['to'].startsWith('n'),
 }
 
 const secret = internalTool({

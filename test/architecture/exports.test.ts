@@ -62,7 +62,7 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
     'startPlatform',
   ],
   './testing': ['manualEngine', 'scriptedModel', 'scriptedTurns', 'testBailiff'],
-  './testing/suites': ['history', 'playHistory', 'sessionSuite'],
+  './testing/suites': ['history', 'memoryScene', 'playHistory', 'sessionSuite'],
   './handlers/crm': ['crmTools', 'scopedPeople'],
   './handlers/email': ['emailTools', 'recipientIsNew'],
 }
