@@ -231,6 +231,36 @@ export const RuleBody = z
   })
   .openapi('RuleBody')
 
+export const RuleTestBody = z
+  .strictObject({ rule: RuleBody, since: z.iso.datetime().optional(), limit: z.int().min(1).max(5_000).optional() })
+  .openapi('RuleTestBody')
+
+const Outcome = z.enum(['allow', 'deny', 'require_approval', 'fault'])
+
+export const RuleTestSchema = z
+  .object({
+    calls: z.array(
+      z.object({
+        spanId: Id,
+        runId: Id,
+        tool: z.string(),
+        decidedAt: Instant,
+        decided: z.object({ outcome: Outcome, rule: z.string().nullable() }),
+        now: z.union([
+          z.object({ outcome: Outcome, rule: z.string().nullable() }),
+          z.object({ outcome: z.literal('unknown'), why: z.string() }),
+        ]),
+      }),
+    ),
+    summary: z.object({
+      calls: z.int(),
+      unchanged: z.int(),
+      unknown: z.int(),
+      changed: z.array(z.object({ from: Outcome, to: Outcome, calls: z.int() })),
+    }),
+  })
+  .openapi('RuleTest')
+
 export const GrantSchema = z
   .object({ definition: z.string(), tool: z.string(), grantedAt: Instant, revokedAt: Instant.nullable() })
   .openapi('Grant')

@@ -276,21 +276,24 @@ export const HOLD: Statement = {
     SELECT EXISTS (SELECT FROM agent.idempotency_keys WHERE ${OWN_CLAIM}) AS owned`,
 }
 
-/** The batch of successful reads: $1 is an array of objects that name CLOSE's parameters v1 … v22. */
+/**
+ * The batch of successful reads: $1 is an array of objects that name CLOSE's parameters v1 … v22, and the seconds each
+ * has waited in the batch, so that its times are those of the call and not of the batch.
+ */
 export const CLOSE_MANY: Statement = {
   name: 'call_close_many',
   text: `
     WITH closed AS (
       SELECT * FROM json_to_recordset($1::json) AS r(
         v1 uuid, v2 uuid, v3 uuid, v4 uuid, v5 uuid, v6 text, v7 text, v8 text, v9 timestamptz, v10 text, v11 text, v12 text,
-        v13 uuid, v14 text, v15 text, v16 smallint, v17 text, v18 uuid, v19 text, v20 text, v21 text, v22 uuid)
+        v13 uuid, v14 text, v15 text, v16 smallint, v17 text, v18 uuid, v19 text, v20 text, v21 text, v22 uuid, waited float8)
     ), span AS (
       INSERT INTO agent.spans (${SPAN_COLUMNS}, ended_at)
-      SELECT v1, v2, v3, v4, v5, 'tool', v6, v7, v8, v9, v10::jsonb, clock_timestamp() FROM closed
+      SELECT v1, v2, v3, v4, v5, 'tool', v6, v7, v8, v9, v10::jsonb, clock_timestamp() - make_interval(secs => waited) FROM closed
     ), payload AS (
       INSERT INTO agent.span_payloads (span_id, organization_id, input, output) SELECT v1, v2, v11::json, v12::json FROM closed
     )
     INSERT INTO agent.policy_decisions (${DECISION_COLUMNS})
-    SELECT v13, v2, v3, v1, v14, decode(v15, 'hex'), v16, v17, v18, v19, v20, (v21::json) -> 'facts', (v21::json) -> 'shadow', v22, clock_timestamp()
+    SELECT v13, v2, v3, v1, v14, decode(v15, 'hex'), v16, v17, v18, v19, v20, (v21::json) -> 'facts', (v21::json) -> 'shadow', v22, clock_timestamp() - make_interval(secs => waited)
     FROM closed WHERE v13 IS NOT NULL`,
 }

@@ -14,7 +14,6 @@ import type {
   Needs,
   SpanSubject,
 } from '../tools/invoker.ts'
-import type { JsonValue } from '../tools/json.ts'
 import { claimOutcome, fileOutcome, stateOf, type ClaimRow, type FileRow, type OpenRow } from './call-ledger.rows.ts'
 import {
   CLAIM,
@@ -70,7 +69,7 @@ class SqlCallLedger implements CallLedger {
   readonly #database: Queryable
   readonly #options: LedgerOptions
   readonly #taints = new KnownTaints()
-  #batch: JsonValue[] = []
+  #batch: { readonly row: Readonly<Record<string, SqlValue>>; readonly since: number }[] = []
   #timer: NodeJS.Timeout | null = null
   #writing: Promise<void> = Promise.resolve()
   #failed: unknown = null
@@ -209,7 +208,8 @@ class SqlCallLedger implements CallLedger {
   }
 
   #enqueue(call: AdmittedCall, values: readonly SqlValue[]): void {
-    this.#batch.push(Object.fromEntries(values.map((value, index) => [`v${index + 1}`, value])))
+    const row = Object.fromEntries(values.map((value, index) => [`v${index + 1}`, value]))
+    this.#batch.push({ row, since: performance.now() })
     this.#options.onSpan?.(call.invocation.organizationId, call.invocation.runId)
     if (this.#batch.length >= BATCH_ROWS) this.#writeBatch()
     else this.#timer ??= setTimeout(() => this.#writeBatch(), BATCH_MS)
@@ -219,7 +219,8 @@ class SqlCallLedger implements CallLedger {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
     if (this.#batch.length === 0) return
-    const rows = JSON.stringify(this.#batch)
+    const now = performance.now()
+    const rows = JSON.stringify(this.#batch.map(({ row, since }) => ({ ...row, waited: (now - since) / 1000 })))
     this.#batch = []
     this.#writing = this.#writing
       .then(() => this.#database.query(CLOSE_MANY, [rows]))

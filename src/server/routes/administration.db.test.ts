@@ -28,6 +28,7 @@ test('only an admin key administers', async () => {
     ['POST', '/definitions'],
     ['GET', '/rules'],
     ['POST', '/rules'],
+    ['POST', '/rules/test'],
     ['DELETE', '/rules/x'],
     ['GET', '/grants'],
     ['POST', '/grants'],
@@ -117,6 +118,22 @@ describe('rules', () => {
     expect((await server.json<{ items: object[] }>('/api/v1/rules', { as: server.stranger })).body.items).toStrictEqual(
       [],
     )
+  })
+
+  test('are replayed over past calls before they are saved', async () => {
+    await server.startRun({ notes: ['secret', 'plain'] })
+    await server.engine.settle()
+    const { status, body } = await admin('/rules/test', 'POST', { rule: { ...rule, tools: ['notes.write'] } })
+    expect(status).toBe(200)
+    expect(body).toMatchObject({
+      calls: [
+        { decided: { outcome: 'require_approval' }, now: { outcome: 'require_approval' } },
+        { decided: { outcome: 'require_approval' }, now: { outcome: 'deny', rule: rule.name } },
+      ],
+      summary: { calls: 2, unchanged: 1, unknown: 0, changed: [{ from: 'require_approval', to: 'deny', calls: 1 }] },
+    })
+    expect((await admin('/rules')).body.items).toHaveLength(1)
+    expect((await admin('/rules/test', 'POST', { rule: { ...rule, when: 'nonsense ==' } })).status).toBe(422)
   })
 
   test('that are wrong say where, and change nothing', async () => {

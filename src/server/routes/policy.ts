@@ -1,10 +1,10 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { validateRule } from '../../policy/rule.ts'
+import { type RuleProblem, validateRule } from '../../policy/rule.ts'
 import type { Grant } from '../../storage/grant-store.ts'
 import type { App, RouteDependencies } from '../app-env.ts'
 import { requires } from '../auth.ts'
 import { HttpProblem, unknownId } from '../problems.ts'
-import { GrantBody, GrantSchema, listOf, RuleBody, RuleSchema } from '../schemas.ts'
+import { GrantBody, GrantSchema, listOf, RuleBody, RuleSchema, RuleTestBody, RuleTestSchema } from '../schemas.ts'
 import { unknownTool } from './catalogue.ts'
 import { answers, jsonBody, router } from './shapes.ts'
 
@@ -23,6 +23,15 @@ const saveRule = createRoute({
   middleware: requires('administration.change'),
   request: { body: jsonBody(RuleBody) },
   responses: answers(201, 'The rule as saved', RuleSchema),
+})
+
+const testRule = createRoute({
+  method: 'post',
+  path: '/rules/test',
+  summary: 'Replay a draft over past calls before it is saved: what was decided then, and what would be now',
+  middleware: requires('administration.read'),
+  request: { body: jsonBody(RuleTestBody) },
+  responses: answers(200, 'The calls the draft is about, newest first, and what would change', RuleTestSchema),
 })
 
 const deleteRule = createRoute({
@@ -74,23 +83,23 @@ export function policyRoutes({ core }: RouteDependencies): App {
   })
   routes.openapi(saveRule, async (c) => {
     const verdict = validateRule(c.req.valid('json'), core.catalogue)
-    if (verdict.kind === 'invalid') {
-      const problems = verdict.problems.map(({ field, message, position }) => ({
-        field,
-        message,
-        ...(position === undefined ? {} : { position: { ...position } }),
-      }))
-      throw new HttpProblem({
-        code: 'invalid_input',
-        detail: problems.map(({ field, message }) => `${field}: ${message}`).join('; '),
-        remedy: 'correct the rule; nothing was saved',
-        extra: { problems },
-      })
-    }
+    if (verdict.kind === 'invalid') throw faultyRule(verdict.problems)
     const { organizationId, actor } = c.get('identity')
     const rule = { id: core.newId(), ...verdict.rule }
     await core.stores.rules.save({ organizationId, by: actor, id: rule.id, rule: verdict.rule })
     return c.json({ ...rule, tools: [...rule.tools], approvers: [...rule.approvers] }, 201)
+  })
+  routes.openapi(testRule, async (c) => {
+    const { rule, since, limit } = c.req.valid('json')
+    const replay = await core.replayRule({
+      organizationId: c.get('identity').organizationId,
+      draft: rule,
+      ...(since === undefined ? {} : { since: new Date(since) }),
+      ...(limit === undefined ? {} : { limit }),
+    })
+    if (replay.kind === 'invalid') throw faultyRule(replay.problems)
+    const calls = replay.calls.map((call) => ({ ...call, decidedAt: call.decidedAt.toISOString() }))
+    return c.json({ calls, summary: { ...replay.summary, changed: [...replay.summary.changed] } }, 200)
   })
   routes.openapi(deleteRule, async (c) => {
     const { organizationId, actor } = c.get('identity')
@@ -121,6 +130,20 @@ export function policyRoutes({ core }: RouteDependencies): App {
     return c.json({ revoked: true as const, inFlight: outcome.inFlight }, 200)
   })
   return routes
+}
+
+function faultyRule(faults: readonly RuleProblem[]): HttpProblem {
+  const problems = faults.map(({ field, message, position }) => ({
+    field,
+    message,
+    ...(position === undefined ? {} : { position: { ...position } }),
+  }))
+  return new HttpProblem({
+    code: 'invalid_input',
+    detail: problems.map(({ field, message }) => `${field}: ${message}`).join('; '),
+    remedy: 'correct the rule; nothing was saved',
+    extra: { problems },
+  })
 }
 
 function grantJson({ definition, tool, grantedAt, revokedAt }: Grant): z.input<typeof GrantSchema> {
