@@ -24,6 +24,7 @@ import { policySource } from './storage/policy-source.ts'
 import { ruleStore, type RuleStore } from './storage/rule-store.ts'
 import { runStore } from './storage/run-store.ts'
 import { spanStore } from './storage/span-store.ts'
+import { usageWriter } from './storage/usage-writer.ts'
 import { toolStore, type ToolStore } from './storage/tool-store.ts'
 import { DefaultToolInvoker } from './tools/default-invoker.ts'
 import type { ToolDeclaration } from './tools/declarations.ts'
@@ -53,7 +54,10 @@ export interface CoreOptions {
   readonly instrument?: Instrument
 }
 
-export type Instrument = <T extends object>(port: 'ledger' | 'policy' | 'connections' | 'runs', implementation: T) => T
+export type Instrument = <T extends object>(
+  port: 'ledger' | 'policy' | 'connections' | 'usage' | 'runs',
+  implementation: T,
+) => T
 
 /** Every part of the decision path, wired to one database. Organization-neutral: each verb takes the organization. */
 export interface Core {
@@ -130,6 +134,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     ledger,
     policy,
     connections,
+    usage: instrument('usage', usageWriter(database)),
     ambient: AMBIENT,
     accrual: checkAccrual,
     ...shared,

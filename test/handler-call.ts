@@ -49,7 +49,9 @@ export function admitted(declaration: ToolDeclaration, args: JsonObject): JsonOb
 /** Runs a handler inside its run's scope; throws for an answer off the tool's own contract. */
 export async function callHandler(declaration: ToolDeclaration, call: HandlerCall): Promise<HandlerAnswer<unknown>> {
   const args = admitted(declaration, call.args)
-  const context = { credential: null, idempotencyKey: null, signal: new AbortController().signal, ...call.context }
+  const unmetered = { record: () => Promise.reject(new Error(`${declaration.spec.name} is not metered`)) }
+  const signal = new AbortController().signal
+  const context = { credential: null, idempotencyKey: null, signal, meter: unmetered, ...call.context }
   const answer = await scoped(call.run, () => declaration.handler.execute(invocationOf(call.run), args, context))
   const checked = compileSchema(declaration.spec.outputSchema).validate(answer.data)
   if (checked.kind === 'invalid') throw new Error(`off the contract: ${JSON.stringify(answer.data)}`)

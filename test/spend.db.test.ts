@@ -7,7 +7,7 @@ import { manualEngine } from '../src/testing/manual-engine.ts'
 import type { Script, ScriptedCall } from '../src/testing/script.ts'
 import { scriptedModel } from '../src/testing/scripted-model.ts'
 import { internalTool, vendorTool } from '../src/tools/declarations.ts'
-import type { ToolInvocation } from '../src/tools/invocation.ts'
+import type { HandlerContext, ToolInvocation } from '../src/tools/invocation.ts'
 import { ok } from '../src/tools/models.ts'
 import { empty, testDatabase, type TestDatabase } from './setup/database.ts'
 import { inRun, STARTER, world, type World, type WorldOptions } from './setup/world.ts'
@@ -20,12 +20,12 @@ beforeAll(async () => {
 beforeEach(() => empty(db.database))
 afterAll(() => db.close())
 
-/** A paid read and a paid write, with the calls that reached their handlers. A call costs what its handler logs. */
+/** A paid read and a paid write, with the calls that reached their handlers. */
 function paidTools(costCents: number) {
   const reached: string[] = []
-  const work = async ({ organizationId, runId }: ToolInvocation, what: string): Promise<void> => {
+  const work = async (what: string, { meter }: HandlerContext): Promise<void> => {
     reached.push(what)
-    if (costCents > 0) await spend(organizationId, runId, costCents)
+    await meter.record({ provider: 'exa', item: 'search', quantity: { searches: 1 }, costCents })
   }
   const search = vendorTool({
     name: 'research.search',
@@ -34,8 +34,8 @@ function paidTools(costCents: number) {
     output: z.object({ hits: z.int() }),
     sideEffects: 'read',
     metered: true,
-    handler: async (invocation, { query }) => {
-      await work(invocation, query)
+    handler: async (_invocation, { query }, context) => {
+      await work(query, context)
       return ok({ hits: 1 })
     },
   })
@@ -47,8 +47,8 @@ function paidTools(costCents: number) {
     sideEffects: 'write',
     repeatable: false,
     metered: true,
-    handler: async (invocation, { id }) => {
-      await work(invocation, id)
+    handler: async (_invocation, { id }, context) => {
+      await work(id, context)
       return ok({})
     },
   })

@@ -1,4 +1,4 @@
-import { v7 as uuidv7 } from 'uuid'
+import { randomUUID } from 'node:crypto'
 import type { Approval, ApprovalFilter, ApprovalStore, Decided, LockedApproval } from '../approvals/approval-store.ts'
 import { covers } from '../decision/coverage.ts'
 import { readClaim, type JournalRow } from '../decision/journal.ts'
@@ -37,10 +37,10 @@ export function memoryScene(): LedgerScene {
   return {
     ledger: store,
     approvals: store,
-    organizationId: uuidv7(),
-    runId: uuidv7(),
+    organizationId: randomUUID(),
+    runId: randomUUID(),
     agent: 'memory',
-    newId: () => uuidv7(),
+    newId: () => randomUUID(),
     setGranted: async (tool, granted) => void (granted ? store.withdrawn.delete(tool) : store.withdrawn.add(tool)),
     setEnabled: async (tool, enabled) => void (enabled ? store.disabled.delete(tool) : store.disabled.add(tool)),
     changeRules: async () => void (store.rulesVersion += 1),

@@ -27,6 +27,7 @@ import {
   type ProposedCall,
   type SpanSubject,
   type ToolInvoker,
+  type UsageWriter,
 } from './invoker.ts'
 import type { ToolResult } from './models.ts'
 import type { ToolRegistry } from './registry.ts'
@@ -38,6 +39,7 @@ export interface InvokerDependencies {
   readonly ledger: CallLedger
   readonly policy: PolicyEngine
   readonly connections: ConnectionResolver
+  readonly usage: UsageWriter
   readonly ambient: AmbientSpans
   /** Null in a deploy that wired no meter: a metered call is then a fault, not an empty purse. */
   readonly accrual: ((spentCents: number | null, maxCostCents: number | null) => AccrualVerdict) | null

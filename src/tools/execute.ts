@@ -18,8 +18,10 @@ import {
   type CallLedger,
   type ConnectionResolver,
   type DecisionRecord,
+  type UsageWriter,
 } from './invoker.ts'
-import type { Credential } from './invocation.ts'
+import { meterOf } from './call-meter.ts'
+import type { Credential, HandlerContext } from './invocation.ts'
 import type { HandlerAnswer, ToolResult } from './models.ts'
 import { validateOutput } from './output-validation.ts'
 import type { ToolRegistry } from './registry.ts'
@@ -30,7 +32,9 @@ interface ExecutePorts {
   readonly registry: ToolRegistry
   readonly ledger: CallLedger
   readonly connections: ConnectionResolver
+  readonly usage: UsageWriter
   readonly now: () => Date
+  readonly newId: () => string
 }
 
 interface Claimed {
@@ -74,18 +78,20 @@ async function observe(ports: ExecutePorts, call: AdmittedCall): Promise<Outcome
   // Nothing outside saw this call, so unlike a timeout while the handler ran it can be forgotten.
   if (ms === 0) return failed('timeout_before', { message: 'the run is past its deadline; the call was not made' })
   const reached: Reached = { handler: false, credential: null }
+  const metered = meterOf(call, ports.usage, ports.newId)
   let answer: HandlerAnswer<unknown>
   try {
     answer = await withDeadline(ms, async (signal) => {
       reached.credential = await resolveConnection(ports, call)
       signal.throwIfAborted()
       reached.handler = true
-      return runHandler(ports, call, { credential: reached.credential, idempotencyKey: downstreamKey(call), signal })
+      const { credential } = reached
+      return runHandler(ports, call, { credential, idempotencyKey: downstreamKey(call), signal, meter: metered.meter })
     })
   } catch (error) {
     return classify(error, call, reached)
   }
-  return passBoundary(call, answer, secretsOf(reached))
+  return passBoundary(call, answer, { usageId: metered.usageId(), secrets: secretsOf(reached) })
 }
 
 /** How far a call got before it failed. */
@@ -98,12 +104,24 @@ function secretsOf({ credential }: Reached): readonly string[] {
   return credential === null ? [] : Object.values(credential.secrets)
 }
 
+interface Crossing {
+  /** The row the call wrote. */
+  readonly usageId: string | null
+  readonly secrets: readonly string[]
+}
+
 /** A failure past the handler holds the claim: the effect happened, whatever went wrong with its answer. */
-function passBoundary(call: AdmittedCall, answer: HandlerAnswer<unknown>, secrets: readonly string[]): Outcome {
+function passBoundary(call: AdmittedCall, answer: HandlerAnswer<unknown>, crossing: Crossing): Outcome {
+  const { usageId, secrets } = crossing
   try {
+    // What the run cannot count, it must not be given.
+    if (call.spec.metered && usageId === null) throw new Error(`${call.toolName} answered and recorded no usage`)
     const valid = validateOutput(call.spec, answer.data)
     if (valid.kind === 'invalid') return failed('invalid_output', { message: 'the tool answered off its own contract' })
-    const { data, meta } = boundResult({ spec: call.spec, data: valid.data, meta: answer.meta ?? {}, secrets })
+    // The row's id comes from the meter: a handler cannot name somebody else's.
+    const { usageId: _, ...said } = answer.meta ?? {}
+    const own = usageId === null ? said : { ...said, usageId }
+    const { data, meta } = boundResult({ spec: call.spec, data: valid.data, meta: own, secrets })
     return { observed: 'ok', result: success(data, meta), error: null }
   } catch (error) {
     return failed('raised_after_handler', { error })
@@ -123,7 +141,7 @@ async function resolveConnection(ports: ExecutePorts, call: AdmittedCall): Promi
 async function runHandler(
   ports: ExecutePorts,
   call: AdmittedCall,
-  context: { credential: Credential | null; idempotencyKey: string | null; signal: AbortSignal },
+  context: HandlerContext,
 ): Promise<HandlerAnswer<unknown>> {
   const declaration = ports.registry.declaration(call.spec.name)
   if (declaration === undefined) throw new Error(`no handler is registered for ${call.spec.name}`)

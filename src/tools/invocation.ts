@@ -57,6 +57,26 @@ export interface HandlerContext {
   readonly idempotencyKey: string | null
   /** Aborts at the tool timeout or the run deadline, whichever is first. */
   readonly signal: AbortSignal
+  /** Where a metered tool records what its call cost, once, before it answers. */
+  readonly meter: CallMeter
+}
+
+export interface CallMeter {
+  /**
+   * Writes the one usage row of this call and answers its id.
+   * @throws Error when the row cannot be written: data that the run cannot count must not be answered
+   */
+  record(usage: UsageRecord): Promise<string>
+}
+
+/** What a vendor's answer cost, as the vendor reported it where it does. */
+export interface UsageRecord {
+  readonly provider: string
+  /** What was bought: an endpoint, a model, a product. */
+  readonly item: string
+  /** What was counted, such as `{ credits: 3 }`. */
+  readonly quantity: Readonly<Record<string, number>>
+  readonly costCents: number
 }
 
 export interface Credential {

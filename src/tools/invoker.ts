@@ -4,7 +4,7 @@ import type { JournalRow } from '../decision/journal.ts'
 import type { LimitCount, LimitGround } from '../decision/limits.ts'
 import type { Stage2Outcome } from '../decision/stage-two.ts'
 import type { JsonObject, JsonValue } from './json.ts'
-import type { Credential, ToolInvocation } from './invocation.ts'
+import type { Credential, ToolInvocation, UsageRecord } from './invocation.ts'
 import type { ToolResult, ToolSpec } from './models.ts'
 
 /** What the runtime hands along with one proposal. */
@@ -254,6 +254,20 @@ export interface ConnectionRequest {
   readonly provider: string
   /** The public `connection_id` argument, when the tool declares one and the model chose. */
   readonly connectionId: string | null
+}
+
+/** Writes usage rows. */
+export interface UsageWriter {
+  write(row: UsageRow): Promise<void>
+}
+
+export interface UsageRow {
+  readonly id: string
+  readonly organizationId: string
+  readonly rootRunId: string
+  readonly runId: string
+  readonly spanId: string
+  readonly usage: UsageRecord
 }
 
 /** Span identity is ambient; the invoker opens each tool span as a child of whatever is current. */
