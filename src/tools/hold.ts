@@ -43,16 +43,8 @@ export async function holdCall(ports: HoldPorts, call: AdmittedCall, holding: Ho
     })
     return { kind: 'held', error }
   }
+  // The span that filed the question carries it; meeting the same call again on a later pass is no new call.
   if (verdict.kind === 'pending') {
-    await ports.ledger.close(call, {
-      claim: null,
-      result: null,
-      status: 'ok',
-      code: 'approval_pending',
-      decision: null,
-      replayed: false,
-      attempt: null,
-    })
     return { kind: 'held', error: new ApprovalRequired(verdict.approvalId, verdict.expiresAt) }
   }
   const preview =
