@@ -17,6 +17,7 @@ import type { FactResolver } from '../../src/tools/handler.ts'
 import type { Actor, RunCeilings, ToolInvocation } from '../../src/tools/invocation.ts'
 import type { ErrorReporter, Logger } from '../../src/tools/invoker.ts'
 import { ok } from '../../src/tools/models.ts'
+import type { PriceTable } from '../../src/usage/prices.ts'
 
 export const STARTER: Actor = { kind: 'user', id: '00000000-0000-4000-8000-00000000000a', name: 'Ada' }
 export const APPROVER: Actor = { kind: 'user', id: '00000000-0000-4000-8000-00000000000b', name: 'Ben' }
@@ -44,6 +45,7 @@ export interface WorldOptions {
   readonly secrets?: SecretSource
   readonly now?: () => Date
   readonly effects?: Effects
+  readonly prices?: PriceTable
   /** Runs inside `email.send`, before the message counts as sent. */
   readonly onSend?: (to: string) => Promise<void>
   /** Runs inside `email.send`, after the message counts as sent. */
@@ -81,6 +83,7 @@ export async function world(options: WorldOptions): Promise<World> {
     ...(options.reporter === undefined ? {} : { reporter: options.reporter }),
     ...(options.logger === undefined ? {} : { logger: options.logger }),
     ...(options.now === undefined ? {} : { now: options.now }),
+    ...(options.prices === undefined ? {} : { prices: options.prices }),
   })
   const slug = options.slug ?? 'acme'
   const organization = await core.stores.organizations.ensure({
