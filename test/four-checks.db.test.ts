@@ -27,7 +27,7 @@ beforeAll(async () => {
 beforeEach(() => empty(db.database))
 afterAll(() => db.close())
 
-const open = (options: Omit<WorldOptions, 'database'> = {}): Promise<World> =>
+const open = (options: Partial<WorldOptions> = {}): Promise<World> =>
   world({ database: db.database, ...options })
 
 const call = (w: World, invocation: ToolInvocation, [toolName, args]: readonly [string, JsonValue]) =>
@@ -76,7 +76,7 @@ describe('R04 four checks, each on its own', () => {
     const people = scopedPeople((organizationId) => scopedDb(db.database, organizationId))
     const extraTools = crmTools({ people })
     const acme = await open({ extraTools })
-    const rival = await open({ extraTools, slug: 'rival' })
+    const rival = await open({ extraTools, slug: 'rival', database: db.admin })
     const jo = { name: 'Jo', email: 'jo@acme.test' }
     expect(await call(acme, await acme.invocation(), ['crm.upsert_person', jo])).toMatchObject({ ok: true })
     const search = ['crm.search_people', { query: 'Jo' }] as const

@@ -266,7 +266,7 @@ describe('what is counted', () => {
     await w.core.stores.rules.save({ organizationId: w.organizationId, by, id: w.core.newId(), rule: raised })
     expect((await call(w, invocation, note('three'))).ok).toBe(true)
     expect((await call(w, invocation, note('four'))).error?.code).toBe('denied')
-    const rival = await open([rule], { slug: 'rival' })
+    const rival = await open([rule], { slug: 'rival', database: db.admin })
     const theirs = await rival.invocation()
     const { organizationId, runId } = theirs
     // Even a tree of the same name.

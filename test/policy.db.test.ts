@@ -138,10 +138,14 @@ describe('a wildcard', () => {
     expect(w.effects).toEqual({ sent: [], notes: [], searches: [] })
   })
 
-  test('that allows is not saved, and one that got in anyway lets nothing through', async () => {
-    const allowing: Rule<string> = { name: 'all mail', tools: ['email.*'], effect: 'allow' }
+  const allowing: Rule<string> = { name: 'all mail', tools: ['email.*'], effect: 'allow' }
+
+  test('that allows is not saved', async () => {
     await expect(open({ rules: [allowing] })).rejects.toThrow('never allow')
-    const w = await open({ slug: 'acme2', settings: {} })
+  })
+
+  test('that allows and got in anyway lets nothing through', async () => {
+    const w = await open({ settings: {} })
     await save(w, { ...allowing })
     const result = await call(w, await w.invocation(), send('jo'))
     expect(result).toMatchObject({ error: { code: 'internal_error' }, stop: 'fault' })

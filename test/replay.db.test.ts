@@ -10,7 +10,7 @@ import { ApprovalRequired } from '../src/tools/invoker.ts'
 import type { JsonValue } from '../src/tools/json.ts'
 import { ok } from '../src/tools/models.ts'
 import { empty, testDatabase, type TestDatabase } from './setup/database.ts'
-import { inRun, world, type World } from './setup/world.ts'
+import { inRun, world, type World, type WorldOptions } from './setup/world.ts'
 
 let db: TestDatabase
 
@@ -53,14 +53,14 @@ const fetchPage = vendorTool({
   handler: async () => ok({ text: 'content' }),
 })
 
-const open = (slug = 'acme'): Promise<World> =>
+const open = (options: Partial<WorldOptions> = {}): Promise<World> =>
   world({
     database: db.database,
-    slug,
     settings: { policyDefaults: { read: 'allow', write: 'allow', send: 'allow' } },
     rules: RULES,
     facts: [isNew],
     extraTools: [secret, fetchPage],
+    ...options,
   })
 
 /** Makes calls in a run of their own; whoever is asked about is approved or rejected, as their name ends. */
@@ -114,7 +114,7 @@ describe('past calls, replayed', () => {
   test('under the rules they met are decided as they were: facts, taints, limits, answers and all', async () => {
     const w = await open()
     for (const calls of DAY) await live(w, calls)
-    await live(await open('rival'), DAY[0]!)
+    await live(await open({ slug: 'rival', database: db.admin }), DAY[0]!)
     for (const rule of RULES) {
       const { calls, summary } = await replay(w, { ...rule, tools: rule.tools, when: rule.when ?? null })
       expect(calls.length).toBeGreaterThan(2)
@@ -208,7 +208,7 @@ describe('past calls, replayed', () => {
 
   test('of another organization are not seen', async () => {
     const w = await open()
-    await live(await open('rival'), [send('ada')])
+    await live(await open({ slug: 'rival', database: db.admin }), [send('ada')])
     expect((await replay(w, { tools: ['email.send'] })).summary.calls).toBe(0)
   })
 })

@@ -72,7 +72,7 @@ const withBudget = async (w: World, maxCostCents: number | null): Promise<ToolIn
 
 /** What calls of one run tree have cost so far. */
 async function spend(organizationId: string, rootRunId: string, cents: number): Promise<void> {
-  await db.database.query(
+  await db.admin.query(
     {
       name: '',
       text: `INSERT INTO public.ai_usage_log (id, organization_id, root_run_id, run_id, kind, provider, item, quantity, cost_cents)

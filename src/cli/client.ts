@@ -9,6 +9,7 @@ export interface ApiClient {
   readonly url: string
   get<T>(path: string): Promise<T>
   post<T>(path: string, body?: object): Promise<T>
+  delete<T>(path: string): Promise<T>
   /** A response whose body is read as it comes. */
   stream(path: string): Promise<ReadableStream<Uint8Array>>
 }
@@ -93,6 +94,10 @@ class HttpClient implements ApiClient {
         ? { method: 'POST' }
         : { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
     return (await this.#request(path, init)).json() as Promise<T>
+  }
+
+  async delete<T>(path: string): Promise<T> {
+    return (await this.#request(path, { method: 'DELETE' })).json() as Promise<T>
   }
 
   async stream(path: string): Promise<ReadableStream<Uint8Array>> {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Command, Option } from 'commander'
 import type { ApprovalListOptions, ApproveOptions, RejectOptions } from './commands/approvals.ts'
 import type { RunOptions } from './commands/run.ts'
+import type { NewKeyOptions } from './commands/keys.ts'
 import type { RunListOptions } from './commands/runs.ts'
 import type { StartOptions } from './commands/start.ts'
 import { contextOf, type CommonOptions } from './context.ts'
@@ -21,6 +22,7 @@ export function buildProgram(): Command {
   addRunCommands(program)
   addApprovalCommands(program)
   addToolCommands(program)
+  addKeyCommands(program)
   return program
 }
 
@@ -151,6 +153,22 @@ function addToolCommands(program: Command): void {
       await (await import('./commands/tools.ts')).setTool(contextOf(options), name, false)
     },
   )
+}
+
+function addKeyCommands(program: Command): void {
+  const keys = program.command('keys').description('make and revoke API keys')
+  remote(keys, 'list', 'keys, without their secrets').action(async (options: CommonOptions) => {
+    await (await import('./commands/keys.ts')).listKeys(contextOf(options))
+  })
+  remote(keys, 'create', 'make a key and show its secret once')
+    .addOption(new Option('--kind <kind>', 'what it may do').choices(['run', 'approve', 'admin']).makeOptionMandatory())
+    .requiredOption('--name <text>', 'what it is for')
+    .action(async (options: CommonOptions & NewKeyOptions) => {
+      await (await import('./commands/keys.ts')).createKey(contextOf(options), options)
+    })
+  remote(keys, 'revoke <id>', 'refuse a key from now on').action(async (id: string, options: CommonOptions) => {
+    await (await import('./commands/keys.ts')).revokeKey(contextOf(options), id)
+  })
 }
 
 function listOptions(list: Command): Command {

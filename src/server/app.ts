@@ -10,6 +10,7 @@ import { authenticate, requireOwnHost } from './auth.ts'
 import { HttpProblem, problemResponse, type ProblemParts } from './problems.ts'
 import { approvalRoutes } from './routes/approvals.ts'
 import { catalogueRoutes } from './routes/catalogue.ts'
+import { keyRoutes } from './routes/keys.ts'
 import { pageRoutes } from './routes/pages.ts'
 import { policyRoutes } from './routes/policy.ts'
 import { runEventRoutes } from './routes/run-events.ts'
@@ -45,7 +46,15 @@ export function createApp(dependencies: AppDependencies): App {
   app.get(`${API}/openapi.json`, (c) => c.json(documentOf(app)))
   app.route(API, sessionRoutes(deps))
   app.use(`${API}/*`, authenticate(deps))
-  for (const routes of [runRoutes, runEventRoutes, approvalRoutes, catalogueRoutes, policyRoutes, usageRoutes])
+  for (const routes of [
+    runRoutes,
+    runEventRoutes,
+    approvalRoutes,
+    catalogueRoutes,
+    policyRoutes,
+    keyRoutes,
+    usageRoutes,
+  ])
     app.route(API, routes(deps))
   app.openAPIRegistry.registerComponent('securitySchemes', 'key', {
     type: 'http',

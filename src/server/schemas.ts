@@ -261,6 +261,22 @@ export const RuleTestSchema = z
   })
   .openapi('RuleTest')
 
+export const KeySchema = z
+  .object({
+    id: Id,
+    kind: z.enum(['run', 'approve', 'admin']),
+    name: z.string(),
+    createdAt: Instant,
+    revokedAt: Instant.nullable(),
+  })
+  .openapi('ApiKey')
+
+export const NewKeySchema = KeySchema.extend({ secret: z.string() }).openapi('NewApiKey')
+
+export const KeyBody = z
+  .strictObject({ kind: z.enum(['run', 'approve', 'admin']), name: z.string().trim().min(1).max(80) })
+  .openapi('ApiKeyBody')
+
 export const GrantSchema = z
   .object({ definition: z.string(), tool: z.string(), grantedAt: Instant, revokedAt: Instant.nullable() })
   .openapi('Grant')

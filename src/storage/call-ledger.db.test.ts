@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { admittedCall, allowing } from '../../test/setup/admitted-call.ts'
-import { testDatabase, type TestDatabase } from '../../test/setup/database.ts'
+import { testDatabase, type TestDatabase, unusedOrganization } from '../../test/setup/database.ts'
 import { readClaim, type ClaimReading, type JournalRow } from '../decision/journal.ts'
 import type { LimitPeriod } from '../decision/limits.ts'
 import { emptySuccess } from '../tools/result.ts'
@@ -186,7 +186,8 @@ async function written({ organizationId }: Place) {
 }
 
 async function claimAndCompare(standing: Standing): Promise<ClaimReading> {
-  const place: Place = { organizationId: randomUUID(), runId: randomUUID(), key: `k:${randomUUID()}` }
+  const organizationId = await unusedOrganization(db.database)
+  const place: Place = { organizationId, runId: randomUUID(), key: `k:${randomUUID()}` }
   await put(standing, place)
   const before = await written(place)
   const call = admittedCall({ ...place, argsHash: HASHES[0], onUnknown: standing.onUnknown })
@@ -230,7 +231,7 @@ test('the claim answers what its pure twin reads in the same rows, writes all of
 
 describe('racers that insert one key', () => {
   test('see one winner and a live claim, never nothing', async () => {
-    const organizationId = randomUUID()
+    const organizationId = await unusedOrganization(db.database)
     const runId = randomUUID()
     const ground: Standing = {
       row: null,

@@ -1,14 +1,16 @@
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { Client } from 'pg'
 import { inject } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
 import { pgDatabase } from '../../src/storage/pg/index.ts'
 import { pgliteDatabase } from '../../src/storage/pglite/index.ts'
-import { TEMPLATE } from './provided.ts'
+import { MEMBER, ORGANIZATION, TEMPLATE } from './provided.ts'
 
 export interface TestDatabase {
   readonly database: Database
+  /** The owner's handle, for what lies outside of the one organization; the same as `database` unless tests run as a member. */
+  readonly admin: Database
   readonly dialect: Database['dialect']
   /** For child processes and other clients; null on PGlite, which has one owner. */
   readonly url: string | null
@@ -29,6 +31,13 @@ export async function empty(database: Database): Promise<void> {
     END $$`)
 }
 
+/** Id of an organization without rows. As a member there is only one: it loses the rows it had. */
+export async function unusedOrganization(database: Database): Promise<string> {
+  if (inject('role') !== 'member') return randomUUID()
+  await empty(database)
+  return ORGANIZATION
+}
+
 /** A fresh, migrated database of the project's dialect. */
 export async function testDatabase(): Promise<TestDatabase> {
   return inject('dialect') === 'pglite' ? embedded() : onServer()
@@ -37,29 +46,39 @@ export async function testDatabase(): Promise<TestDatabase> {
 async function embedded(): Promise<TestDatabase> {
   const image = new Blob([await readFile(inject('pgliteImage'))])
   const database = await pgliteDatabase({ image, maintenanceMs: 0 })
-  return { database, dialect: 'pglite', url: null, another: async () => database, close: () => database.close() }
+  return { database, admin: database, dialect: 'pglite', url: null, another: async () => database, close: () => database.close() }
 }
 
 async function onServer(): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`
   await administer(`CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`)
-  const url = `${inject('postgresUrl')}${name}`
-  const database = await pgDatabase({ connectionString: url })
-  const handles = [database]
+  const owner = `${inject('postgresUrl')}${name}`
+  const handles: Database[] = []
+  const open = async (connectionString: string): Promise<Database> => {
+    const handle = await pgDatabase({ connectionString })
+    handles.push(handle)
+    return handle
+  }
+  const url = inject('role') === 'member' ? asMember(owner) : owner
+  const database = await open(url)
   return {
     database,
+    admin: url === owner ? database : await open(owner),
     dialect: 'postgres',
     url,
-    another: async () => {
-      const handle = await pgDatabase({ connectionString: url })
-      handles.push(handle)
-      return handle
-    },
+    another: () => open(url),
     close: async () => {
       await Promise.all(handles.map((handle) => handle.close()))
       await administer(`DROP DATABASE ${name} WITH (FORCE)`)
     },
   }
+}
+
+function asMember(owner: string): string {
+  const url = new URL(owner)
+  url.username = MEMBER.name
+  url.password = MEMBER.password
+  return url.href
 }
 
 async function administer(sql: string): Promise<void> {

@@ -2,6 +2,7 @@ import { Client } from 'pg'
 import type { TestProject } from 'vitest/node'
 import { migrate } from '../../src/storage/migrate.ts'
 import { pgDatabase } from '../../src/storage/pg/index.ts'
+import { makeMember } from './member.ts'
 import { startPostgres } from './postgres-server.ts'
 import { TEMPLATE } from './provided.ts'
 
@@ -15,6 +16,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await admin.end()
     const template = await pgDatabase({ connectionString: `${server.url}${TEMPLATE}` })
     await migrate(template)
+    if (project.config.provide?.role === 'member') await makeMember(template)
     await template.close()
   } catch (error) {
     await server.stop()

@@ -17,10 +17,13 @@ import type { FactResolver } from '../../src/tools/handler.ts'
 import type { Actor, RunCeilings, ToolInvocation } from '../../src/tools/invocation.ts'
 import type { ErrorReporter, Logger } from '../../src/tools/invoker.ts'
 import { ok } from '../../src/tools/models.ts'
+import { ORGANIZATION } from './provided.ts'
 import type { PriceTable } from '../../src/usage/prices.ts'
 
 export const STARTER: Actor = { kind: 'user', id: '00000000-0000-4000-8000-00000000000a', name: 'Ada' }
 export const APPROVER: Actor = { kind: 'user', id: '00000000-0000-4000-8000-00000000000b', name: 'Ben' }
+
+const USUAL = 'acme'
 
 /** What reached the outside, counted where it arrives. */
 export interface Effects {
@@ -40,6 +43,7 @@ export interface WorldOptions {
   readonly ceilings?: Partial<RunCeilings>
   readonly reporter?: ErrorReporter
   readonly logger?: Logger
+  /** Of an organization beside the usual one, which is the only one a member sees. */
   readonly slug?: string
   /** The secret half of the connections; there is none unless given. */
   readonly secrets?: SecretSource
@@ -85,9 +89,9 @@ export async function world(options: WorldOptions): Promise<World> {
     ...(options.now === undefined ? {} : { now: options.now }),
     ...(options.prices === undefined ? {} : { prices: options.prices }),
   })
-  const slug = options.slug ?? 'acme'
+  const slug = options.slug ?? USUAL
   const organization = await core.stores.organizations.ensure({
-    id: core.newId(),
+    id: slug === USUAL ? ORGANIZATION : core.newId(),
     slug,
     name: slug,
     settings: options.settings ?? {},

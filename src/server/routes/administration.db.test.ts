@@ -33,6 +33,9 @@ test('only an admin key administers', async () => {
     ['GET', '/grants'],
     ['POST', '/grants'],
     ['DELETE', '/grants?definition=notes&tool=notes.write'],
+    ['GET', '/keys'],
+    ['POST', '/keys'],
+    ['DELETE', '/keys/01890000-0000-7000-8000-000000000000'],
     ['GET', '/usage'],
   ] as const
   for (const as of [server.keys.run, server.keys.approve]) {
@@ -45,6 +48,27 @@ test('only an admin key administers', async () => {
     expect((await server.request('/api/v1/tools', { as })).status).toBe(200)
     expect((await server.request('/api/v1/definitions', { as })).status).toBe(200)
   }
+})
+
+describe('keys', () => {
+  test('are made by kind, shown once, listed without their secrets, and refused once revoked', async () => {
+    const made = await server.json<{ id: string; secret: string }>('/api/v1/keys', {
+      as: server.keys.admin,
+      method: 'POST',
+      body: { kind: 'approve', name: 'Ben' },
+    })
+    expect(made).toMatchObject({ status: 201, body: { kind: 'approve', name: 'Ben', revokedAt: null } })
+    const { id, secret } = made.body
+    expect((await server.request('/api/v1/approvals', { as: secret })).status).toBe(200)
+    const listed = await server.request('/api/v1/keys', { as: server.keys.admin })
+    const text = await listed.text()
+    expect(text).toContain(id)
+    expect(text).not.toContain(secret)
+    const foreign = await server.request(`/api/v1/keys/${id}`, { as: server.stranger, method: 'DELETE' })
+    expect(foreign.status).toBe(404)
+    expect((await server.request(`/api/v1/keys/${id}`, { as: server.keys.admin, method: 'DELETE' })).status).toBe(200)
+    expect((await server.request('/api/v1/approvals', { as: secret })).status).toBe(401)
+  })
 })
 
 describe('tools', () => {
