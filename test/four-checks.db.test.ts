@@ -27,8 +27,7 @@ beforeAll(async () => {
 beforeEach(() => empty(db.database))
 afterAll(() => db.close())
 
-const open = (options: Partial<WorldOptions> = {}): Promise<World> =>
-  world({ database: db.database, ...options })
+const open = (options: Partial<WorldOptions> = {}): Promise<World> => world({ database: db.database, ...options })
 
 const call = (w: World, invocation: ToolInvocation, [toolName, args]: readonly [string, JsonValue]) =>
   inRun(w.core, invocation, () => w.core.invoker.invoke({ toolName, args }, invocation))

@@ -4,7 +4,8 @@ import { v7 as uuidv7 } from 'uuid'
 import { approvalStore } from '../src/storage/approval-store.ts'
 import { callLedger } from '../src/storage/call-ledger.ts'
 import type { Database } from '../src/storage/database.ts'
-import { history, playHistory, type LedgerScene } from '../src/testing/ledger-suite.ts'
+import { history } from '../src/testing/ledger-history.ts'
+import { playHistory, type LedgerScene } from '../src/testing/ledger-suite.ts'
 import { testDatabase, type TestDatabase, unusedOrganization } from './setup/database.ts'
 
 let db: TestDatabase
@@ -22,7 +23,7 @@ const BY = '{"kind":"system","id":"suite","name":"suite"}'
 
 /** A fresh organization with one run; ledger and approvals on two pools, as two processes would have them. */
 async function scene(): Promise<LedgerScene> {
-  const organizationId = await unusedOrganization(db.database)
+  const organizationId = await unusedOrganization(db)
   const [definitionId, runId] = [uuidv7(), uuidv7()]
   const run = (text: string): Promise<void> => db.database.execute(text)
   await run(`

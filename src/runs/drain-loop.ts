@@ -87,10 +87,9 @@ export async function drain(session: AgentSession, ports: SegmentPorts, start: S
     const end = await converse(session, ports, { input, signal: start.signal, stop: start.stop })
     if ('outcome' in end) return end.outcome
     // The stop is read before the framework's status: a write proposed beside a stopped read must not be drained.
-    const stop = start.stop.current ?? (end.kind === 'stopped' ? end.stop : null)
-    if (stop !== null) return outcomeOf(stop)
-    if (end.kind === 'finished') return { kind: 'completed', text: end.text }
+    if (start.stop.current !== null) return outcomeOf(start.stop.current)
     if (end.kind === 'stopped') return outcomeOf(end.stop)
+    if (end.kind === 'finished') return { kind: 'completed', text: end.text }
     pause = await ports.paused(end.proposals)
   }
 }

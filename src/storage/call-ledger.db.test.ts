@@ -186,7 +186,7 @@ async function written({ organizationId }: Place) {
 }
 
 async function claimAndCompare(standing: Standing): Promise<ClaimReading> {
-  const organizationId = await unusedOrganization(db.database)
+  const organizationId = await unusedOrganization(db)
   const place: Place = { organizationId, runId: randomUUID(), key: `k:${randomUUID()}` }
   await put(standing, place)
   const before = await written(place)
@@ -231,7 +231,7 @@ test('the claim answers what its pure twin reads in the same rows, writes all of
 
 describe('racers that insert one key', () => {
   test('see one winner and a live claim, never nothing', async () => {
-    const organizationId = await unusedOrganization(db.database)
+    const organizationId = await unusedOrganization(db)
     const runId = randomUUID()
     const ground: Standing = {
       row: null,

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { history, playHistory } from './ledger-suite.ts'
+import { history } from './ledger-history.ts'
+import { playHistory } from './ledger-suite.ts'
 import { memoryScene } from './memory-store.ts'
 
 test('the store in memory agrees with the reference model over 2,000 random histories', async () => {

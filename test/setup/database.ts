@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { Client } from 'pg'
 import { inject } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
+import { organizationStore } from '../../src/storage/organization-store.ts'
 import { pgDatabase } from '../../src/storage/pg/index.ts'
 import { pgliteDatabase } from '../../src/storage/pglite/index.ts'
 import { MEMBER, ORGANIZATION, TEMPLATE } from './provided.ts'
@@ -32,10 +33,24 @@ export async function empty(database: Database): Promise<void> {
 }
 
 /** Id of an organization without rows. As a member there is only one: it loses the rows it had. */
-export async function unusedOrganization(database: Database): Promise<string> {
+export async function unusedOrganization(db: TestDatabase): Promise<string> {
   if (inject('role') !== 'member') return randomUUID()
-  await empty(database)
+  // A tenth of the time that truncation takes, which the files that ask for hundreds of organizations would notice.
+  await db.admin.execute(`DO $$
+    DECLARE owned regclass;
+    BEGIN
+      DELETE FROM agent.organizations WHERE id = '${ORGANIZATION}';
+      FOR owned IN SELECT attrelid FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+        WHERE attname = 'organization_id' AND relkind = 'r' LOOP
+        EXECUTE format('DELETE FROM %s WHERE organization_id = %L', owned, '${ORGANIZATION}');
+      END LOOP;
+    END $$`)
   return ORGANIZATION
+}
+
+/** Makes the usual organization under the slug that the code under test looks for, before it makes one of its own. */
+export async function usualOrganization(database: Database, slug = 'default'): Promise<void> {
+  await organizationStore(database).ensure({ id: ORGANIZATION, slug, name: slug })
 }
 
 /** A fresh, migrated database of the project's dialect. */
