@@ -33,6 +33,7 @@ const memberTests = [
   'test/limit-model',
   'test/limits',
   'test/metering',
+  'test/no-wedged-run',
   'test/policy',
   'test/replay',
   'test/round-trips',

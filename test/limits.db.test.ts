@@ -20,7 +20,7 @@ afterAll(() => db.close())
 
 const ALLOW_ALL = { policyDefaults: { read: 'allow', write: 'allow', send: 'allow' } } as const
 
-const open = (rules: readonly Rule<string>[], options: Omit<WorldOptions, 'database' | 'rules'> = {}): Promise<World> =>
+const open = (rules: readonly Rule<string>[], options: Partial<Omit<WorldOptions, 'rules'>> = {}): Promise<World> =>
   world({ database: db.database, settings: ALLOW_ALL, rules, ...options })
 
 const call = (w: World, invocation: ToolInvocation, [toolName, args]: readonly [string, JsonValue]) =>

@@ -49,3 +49,21 @@ test(
   },
   30_000 + HISTORIES * 1_000,
 )
+
+test('that a call arrived can be said after its grant was withdrawn, and the run ends', async () => {
+  const history: RunHistory = {
+    turns: [{ calls: [{ tool: 'email.send', args: { to: 'jo' } }] }],
+    rules: { 'crm.search': 'allow', 'crm.note': 'allow', 'email.send': 'allow', 'sms.send': 'allow' },
+    maxTurns: 6,
+    maxToolCalls: 20,
+    events: [
+      { do: 'dead claim', tool: 'email.send', subject: 'jo' },
+      { do: 'grant', tool: 'email.send', to: false },
+    ],
+    home: { how: 'approve', said: 'arrived', alone: false },
+  }
+  const played = await player.play(history)
+  check(history, played)
+  expect(played.run.status).toBe('completed')
+  expect(played.arrived).toEqual([])
+})

@@ -40,7 +40,12 @@ export interface RunHistory {
   readonly maxToolCalls: number
   readonly events: readonly Event[]
   /** What a person says to every question once nothing random happens any more. */
-  readonly home: { readonly how: Answer; readonly said: Said }
+  readonly home: {
+    readonly how: Answer
+    readonly said: Said
+    /** The engine that hears of the answers is gone, and the other one finds them written. */
+    readonly alone: boolean
+  }
 }
 
 /** Few, so that calls repeat; both sends take the same arguments, so that two tools meet on one key. */
@@ -48,6 +53,8 @@ const SUBJECTS = ['jo', 'al'] as const
 
 const subject = fc.constantFrom(...SUBJECTS)
 const tool = fc.constantFrom(...TOOLS)
+/** What a model calls: sends twice as often, since they are what can go wrong. */
+const called = fc.constantFrom(...TOOLS, 'email.send' as const, 'sms.send' as const)
 const effect: fc.Arbitrary<RuleEffect> = fc.oneof(
   { weight: 4, arbitrary: fc.constant('allow' as const) },
   { weight: 5, arbitrary: fc.constant('require_approval' as const) },
@@ -55,7 +62,7 @@ const effect: fc.Arbitrary<RuleEffect> = fc.oneof(
 )
 /** A read that asks ends its run, so it is rare. */
 const readEffect: fc.Arbitrary<RuleEffect> = fc.oneof(
-  { weight: 12, arbitrary: fc.constant('allow' as const) },
+  { weight: 24, arbitrary: fc.constant('allow' as const) },
   { weight: 2, arbitrary: fc.constant('deny' as const) },
   { weight: 1, arbitrary: fc.constant('require_approval' as const) },
 )
@@ -71,14 +78,16 @@ export function argumentsOf(tool: Tool, subject: string): Record<string, string>
   return tool === 'crm.note' ? { text: subject } : { to: subject, subject: 'hello' }
 }
 
-const good = fc.record({ tool, subject }).map(({ tool, subject }) => ({ tool, args: argumentsOf(tool, subject) }))
+const good = fc
+  .record({ tool: called, subject })
+  .map(({ tool, subject }) => ({ tool, args: argumentsOf(tool, subject) }))
 const bad = fc.constantFrom(
   { tool: 'crm.forget', args: {} },
   { tool: 'email.send', args: { to: 5 } },
   { tool: 'crm.note', rawArgs: '{"text":"jo","text":"al"}' },
   { tool: 'email.send', rawArgs: '{"to":' },
 )
-const call = fc.oneof({ weight: 9, arbitrary: good }, { weight: 1, arbitrary: bad })
+const call = fc.oneof({ weight: 14, arbitrary: good }, { weight: 1, arbitrary: bad })
 const calls = fc.array(call, { minLength: 1, maxLength: 4 })
 const turn: fc.Arbitrary<ScriptedTurn> = fc.oneof(
   { weight: 8, arbitrary: calls.map((calls) => ({ calls })) },
@@ -110,14 +119,14 @@ const event: fc.Arbitrary<Event> = fc.oneof(
     }),
   },
   {
-    weight: 6,
+    weight: 8,
     arbitrary: fc.record({
       do: fc.constant('fate' as const),
-      fate: fc.constantFrom<Fate[]>('fault', 'busy', 'unheard', 'answer lost', 'lost', 'taken over'),
+      fate: fc.constantFrom<Fate[]>('fault', 'busy', 'unheard', 'unheard', 'answer lost', 'lost', 'lost', 'taken over'),
     }),
   },
   {
-    weight: 2,
+    weight: 4,
     arbitrary: fc.record({
       do: fc.constantFrom('grant' as const, 'enable' as const),
       tool,
@@ -144,8 +153,14 @@ const event: fc.Arbitrary<Event> = fc.oneof(
 export const runHistory: fc.Arbitrary<RunHistory> = fc.record({
   turns: fc.array(turn, { minLength: 1, maxLength: 4 }),
   rules: fc.record({ 'crm.search': readEffect, 'crm.note': effect, 'email.send': effect, 'sms.send': effect }),
-  maxTurns: fc.integer({ min: 2, max: 6 }),
-  maxToolCalls: fc.integer({ min: 1, max: 16 }),
-  events: fc.array(event, { maxLength: 16 }),
-  home: fc.record({ how: answer, said }),
+  maxTurns: fc.oneof(
+    { weight: 4, arbitrary: fc.constant(6) },
+    { weight: 1, arbitrary: fc.integer({ min: 1, max: 4 }) },
+  ),
+  maxToolCalls: fc.oneof(
+    { weight: 4, arbitrary: fc.constant(20) },
+    { weight: 1, arbitrary: fc.integer({ min: 1, max: 8 }) },
+  ),
+  events: fc.array(event, { minLength: 4, maxLength: 24 }),
+  home: fc.record({ how: answer, said, alone: fc.boolean() }),
 })

@@ -154,6 +154,8 @@ export class RunPlayer {
   }
 
   async #begin({ turns, rules, maxTurns, maxToolCalls }: RunHistory): Promise<void> {
+    // A run that a failed history left open would go on in this one, and hide what was found.
+    if (this.#runId !== '') await this.#a.core.stores.runs.fail(this.#runId, ABANDONED)
     for (const tool of this.#ground.revoked) await this.#grant(tool, true)
     for (const tool of this.#ground.disabled) await this.#enable(tool, true)
     this.#ground = groundOf(rules)
@@ -227,7 +229,7 @@ export class RunPlayer {
   /** Answers what became of it. */
   async #answer(question: Approval, { how, said }: { how: Answer; said: Said }): Promise<string> {
     const { approved, rejected, sendAgain } = this.#ground
-    const call = `${question.tool} ${String(question.arguments['to'] ?? question.arguments['text'])}`
+    const call = `${question.tool} ${subjectOf(question)}`
     const action = question.kind === 'action'
     // Noted before it is given: a segment that runs meanwhile may act on it before the answer is back.
     if (how === 'approve' && action) approved.add(call)
@@ -286,22 +288,25 @@ export class RunPlayer {
     await this.#b.engine.sweep()
   }
 
-  /** Moves only what a clock moves, and only where something was written for a clock to move. */
+  /**
+   * Ten minutes, longer than any lease, any silence and any wait for a retry, and far shorter than a person may take: what
+   * waits for an answer must not need the end of that wait. Moves only what is there for a clock to move.
+   */
   async #timePasses(): Promise<void> {
     await this.#sql(`${LAPSE} WHERE status = 'processing' AND run_id = `)
-    await this.#sql(`UPDATE agent.run_heartbeats SET beat_at = beat_at - interval '1 hour' WHERE run_id = `)
+    await this.#sql(`UPDATE agent.run_heartbeats SET beat_at = beat_at - interval '10 minutes' WHERE run_id = `)
     await this.#sql(
-      `UPDATE agent.runs SET begun_at = begun_at - interval '1 hour', wake_at = wake_at - interval '30 days' WHERE id = `,
+      `UPDATE agent.runs SET begun_at = begun_at - interval '10 minutes', wake_at = wake_at - interval '10 minutes' WHERE id = `,
     )
   }
 
   /** Time, engines and a person who answers, and nothing else. Answers how many rounds it took. */
-  async #bringHome(answer: { readonly how: Answer; readonly said: Said }): Promise<number> {
+  async #bringHome(answer: RunHistory['home']): Promise<number> {
     /** Calls about which the wanted answer could not be given: there a person says no. */
     const refused = new Set<string>()
     for (let round = 0; round < ROUNDS; round += 1) {
       await this.#timePasses()
-      await this.#advance({ by: round % 2 === 0 ? 'a' : 'b', after: 'sweep' })
+      await this.#advance({ by: answer.alone || round % 2 === 0 ? 'a' : 'b', after: 'sweep' })
       if ((await this.#a.run(this.#runId)).endedAt !== null) return round
       for (const question of await this.#pending()) {
         const how = refused.has(question.argumentsHash) ? 'reject' : answer.how
@@ -322,7 +327,14 @@ export class RunPlayer {
   }
 }
 
+const ABANDONED = { status: 'failed', reason: 'abandoned', message: null, output: null } as const
+
 const LAPSE = `UPDATE agent.idempotency_keys SET lease_until = now() - interval '1 second'`
+
+function subjectOf({ arguments: { to, text } }: Approval): string {
+  const subject = to ?? text
+  return typeof subject === 'string' ? subject : ''
+}
 
 function groundOf(rules: Rules): Ground {
   return {

@@ -12,7 +12,7 @@ import type { ToolInvocation } from '../src/tools/invocation.ts'
 import { ApprovalRequired } from '../src/tools/invoker.ts'
 import type { JsonValue } from '../src/tools/json.ts'
 import { ok } from '../src/tools/models.ts'
-import { empty, testDatabase, type TestDatabase, usualOrganization } from './setup/database.ts'
+import { empty, testDatabase, type TestDatabase } from './setup/database.ts'
 import { inRun, world, type World, type WorldOptions } from './setup/world.ts'
 
 let db: TestDatabase
@@ -266,7 +266,6 @@ describe.each([
         return ok({})
       },
     })
-    await usualOrganization(db.database)
     const bailiff = await createBailiff({
       database: db.database,
       tools: [pages, write],

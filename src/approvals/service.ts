@@ -135,10 +135,16 @@ interface Wanted {
   readonly wanted: 'approved' | 'rejected'
 }
 
-/** A question about an outcome has two yeses, so an approval that does not say which is no answer. */
+/**
+ * A question about an outcome has two yeses, so an approval that does not say which is no answer. That the call arrived
+ * is judged as a rejection is, since nothing is called after it: checked for a live target it would go stale and be asked
+ * again without end, because the journal comes before the grant that is gone.
+ */
 function judge(ports: ServicePorts, locked: LockedApproval, { answer, wanted }: Wanted): Judged['verdict'] {
-  const verdict = judgeAnswer(locked.subject, contextOf(ports, locked, answer), wanted)
-  const unsaid = locked.approval.kind === 'outcome' && wanted === 'approved' && answer.outcome === undefined
+  const outcome = locked.approval.kind === 'outcome'
+  const arrived = outcome && answer.outcome === 'arrived'
+  const verdict = judgeAnswer(locked.subject, contextOf(ports, locked, answer), arrived ? 'rejected' : wanted)
+  const unsaid = outcome && wanted === 'approved' && answer.outcome === undefined
   return verdict.kind === 'ok' && unsaid ? { kind: 'outcome_required' } : verdict
 }
 

@@ -143,7 +143,8 @@ class SqlApprovalStore implements ApprovalStore {
         .forUpdate()
         .skipLocked()
         .execute()
-      for (const row of rows) {
+      // Runs in one order for every sweep, so that no two of them wait for each other.
+      for (const row of rows.toSorted((a, b) => (a.run_id < b.run_id ? -1 : 1))) {
         const claim = row.kind === 'outcome' ? claimAnswer : null
         await close(tx, approvalOf(row), {
           decided: { state: 'expired', by: null, note: null, claim },
@@ -168,11 +169,12 @@ async function close(
   if (decided.claim?.kind === 'complete')
     await tx.query(COMPLETE_CLAIM, [...claim, JSON.stringify(decided.claim.result)])
   if (decided.claim?.kind === 'reclaim') await tx.query(RECLAIM, claim)
+  // The run before its control, as a cancel takes them: the other way round, the two could wait for each other.
+  await tx.query(WAKE, [approval.runId])
   if (decided.stopRun !== undefined) {
     const { reason, by } = decided.stopRun
     await tx.query(STOP, [approval.organizationId, approval.runId, reason, JSON.stringify(by)])
   }
-  await tx.query(WAKE, [approval.runId])
 }
 
 function subjectOf(approval: Approval, row: LockedRow): LockedApproval['subject'] {

@@ -52,6 +52,8 @@ export function organizationStore(database: Queryable): OrganizationStore {
     get: (id) => one('id', id),
     bySlug: (slug) => one('slug', slug),
     async ensure(organization) {
+      const known = await one('slug', organization.slug)
+      if (known !== null) return known
       await database.kysely
         .insertInto('agent.organizations')
         .values({

@@ -43,3 +43,9 @@ export const RELEASE = statement(
      wake_at = CASE WHEN $4::text IS NOT NULL THEN clock_timestamp() + make_interval(secs => least($3::float8, power(2, failures)::float8)) END
    WHERE id = $1::uuid AND segment_id = $2::uuid RETURNING failures`,
 )
+
+/** Open questions before their run, as an answer takes them: the other way round, an answer while the run ends is a deadlock. */
+export const LOCK_QUESTIONS = statement(
+  'run_lock_questions',
+  `SELECT id FROM agent.approvals WHERE run_id = $1::uuid AND state = 'pending' ORDER BY id FOR UPDATE`,
+)

@@ -19,7 +19,7 @@ import type { SessionState } from '../runs/session.ts'
 import type { Database, Queryable } from './database.ts'
 import { pageOf } from './page.ts'
 import { runOf, type StoredRun } from './run-row.ts'
-import { BEAT, BEGIN, DUE, NOW, RELEASE } from './run-store.sql.ts'
+import { BEAT, BEGIN, DUE, LOCK_QUESTIONS, NOW, RELEASE } from './run-store.sql.ts'
 
 /** A failed segment waits 1, 2, 4 … seconds before the next one, at most this long. */
 const RETRY_CAP_S = 300
@@ -335,6 +335,7 @@ async function endRun(
   owner: { runId: string; segmentId: string | null },
   ending: RunEnding,
 ): Promise<boolean> {
+  await tx.query(LOCK_QUESTIONS, [owner.runId])
   let update = tx.kysely
     .updateTable('agent.runs')
     .set({

@@ -3,7 +3,6 @@ import { readFile } from 'node:fs/promises'
 import { Client } from 'pg'
 import { inject } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
-import { organizationStore } from '../../src/storage/organization-store.ts'
 import { pgDatabase } from '../../src/storage/pg/index.ts'
 import { pgliteDatabase } from '../../src/storage/pglite/index.ts'
 import { MEMBER, ORGANIZATION, TEMPLATE } from './provided.ts'
@@ -35,7 +34,7 @@ export async function empty(database: Database): Promise<void> {
 /** Id of an organization without rows. As a member there is only one: it loses the rows it had. */
 export async function unusedOrganization(db: TestDatabase): Promise<string> {
   if (inject('role') !== 'member') return randomUUID()
-  // A tenth of the time that truncation takes, which the files that ask for hundreds of organizations would notice.
+  // Truncation takes several times as long, for files that ask for hundreds of organizations.
   await db.admin.execute(`DO $$
     DECLARE owned regclass;
     BEGIN
@@ -48,11 +47,6 @@ export async function unusedOrganization(db: TestDatabase): Promise<string> {
   return ORGANIZATION
 }
 
-/** Makes the usual organization under the slug that the code under test looks for, before it makes one of its own. */
-export async function usualOrganization(database: Database, slug = 'default'): Promise<void> {
-  await organizationStore(database).ensure({ id: ORGANIZATION, slug, name: slug })
-}
-
 /** A fresh, migrated database of the project's dialect. */
 export async function testDatabase(): Promise<TestDatabase> {
   return inject('dialect') === 'pglite' ? embedded() : onServer()
@@ -61,7 +55,14 @@ export async function testDatabase(): Promise<TestDatabase> {
 async function embedded(): Promise<TestDatabase> {
   const image = new Blob([await readFile(inject('pgliteImage'))])
   const database = await pgliteDatabase({ image, maintenanceMs: 0 })
-  return { database, admin: database, dialect: 'pglite', url: null, another: async () => database, close: () => database.close() }
+  return {
+    database,
+    admin: database,
+    dialect: 'pglite',
+    url: null,
+    another: async () => database,
+    close: () => database.close(),
+  }
 }
 
 async function onServer(): Promise<TestDatabase> {

@@ -1,7 +1,7 @@
 import { generateText, isStepCount, streamText, ToolLoopAgent } from 'ai'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { empty, testDatabase, type TestDatabase, usualOrganization } from '../../../test/setup/database.ts'
+import { empty, testDatabase, type TestDatabase } from '../../../test/setup/database.ts'
 import { createBailiff, type Bailiff } from '../../bailiff.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Script } from '../../testing/script.ts'
@@ -21,7 +21,6 @@ afterAll(() => db.close())
 type Name = 'message.post' | 'crm.find'
 
 async function open(database: Database, posted: string[]): Promise<Bailiff<Name>> {
-  await usualOrganization(database)
   return createBailiff({
     database,
     tools: [
