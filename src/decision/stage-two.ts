@@ -40,6 +40,9 @@ export type PolicyDefaults = Readonly<Record<SideEffects, Effect>>
 
 export const SAFE_DEFAULTS: PolicyDefaults = { read: 'allow', write: 'allow', send: 'require_approval' }
 
+/** Three days: a question asked on Friday evening can be answered on Monday. */
+export const DEFAULT_APPROVAL_TTL_S = 72 * 3600
+
 /** What evaluated rules are combined on. */
 export interface RuleGround {
   /** Recorded with the decision. */

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { SAFE_DEFAULTS } from '../decision/stage-two.ts'
+import { DEFAULT_APPROVAL_TTL_S, SAFE_DEFAULTS } from '../decision/stage-two.ts'
 import type { PolicyCatalogue } from './catalogue.ts'
 import type { PolicySettings, PolicySnapshot, PolicySource } from './policy.ts'
-import { cachedPolicy, DEFAULT_APPROVAL_TTL_S } from './policy.ts'
+import { cachedPolicy } from './policy.ts'
 
 const CATALOGUE: PolicyCatalogue = { tools: new Map([['email.send', []]]), facts: new Map() }
 

@@ -1,5 +1,5 @@
 import type { Effect, PolicyDefaults } from '../decision/stage-two.ts'
-import { SAFE_DEFAULTS } from '../decision/stage-two.ts'
+import { DEFAULT_APPROVAL_TTL_S, SAFE_DEFAULTS } from '../decision/stage-two.ts'
 import type { PolicyCatalogue } from './catalogue.ts'
 import type { StoredRule } from './rule.ts'
 import { MAX_TTL_S } from './rule.ts'
@@ -43,9 +43,6 @@ export interface PolicySnapshot {
 export interface PolicySource {
   read(organizationId: string): Promise<PolicySnapshot>
 }
-
-/** Three days: a question asked on Friday evening can be answered on Monday. */
-export const DEFAULT_APPROVAL_TTL_S = 72 * 3600
 
 /** Versions of organizations whose compiled rules are kept. */
 const KEPT_POLICIES = 500

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { SAFE_DEFAULTS, type PolicyDefaults } from '../decision/stage-two.ts'
+import { DEFAULT_APPROVAL_TTL_S, SAFE_DEFAULTS, type PolicyDefaults } from '../decision/stage-two.ts'
 import type { Queryable } from './database.ts'
 
 /** What an organization may set. Absent keys take the platform's defaults, which are the safe ones. */
@@ -21,7 +21,7 @@ export interface Organization {
 
 export const DEFAULT_SETTINGS: OrganizationSettings = {
   selfApproval: false,
-  approvalTtlS: 72 * 3600,
+  approvalTtlS: DEFAULT_APPROVAL_TTL_S,
   policyDefaults: SAFE_DEFAULTS,
 }
 
