@@ -30,6 +30,9 @@ test('every command is described and takes --json', () => {
     'tools check',
     'tools enable',
     'tools disable',
+    'keys list',
+    'keys create',
+    'keys revoke',
   ])
   for (const { command } of all) {
     expect(command.description()).not.toBe('')
