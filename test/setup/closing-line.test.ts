@@ -59,6 +59,13 @@ test('a run whose setup fails has failed, whatever else it says', async () => {
   expect(outcome.lastLine).toBe('0 passed, 1 failed')
 })
 
+test('a failed run ends with 1, even where something else ends the process with 0', async () => {
+  const setup = `export default function () { process.once('beforeExit', () => process.exit(0)) }\n`
+  const failing = `import { expect, test } from 'vitest'\ntest('c', () => expect(1).toBe(2))\n`
+  const outcome = await run({ 'a.test.ts': failing, 'setup.ts': setup }, `globalSetup: './setup.ts'`)
+  expect(outcome).toStrictEqual({ code: 1, lastLine: '0 passed, 1 failed' })
+})
+
 test('a run without tests has failed', async () => {
   expect(await run({})).toStrictEqual({ code: 1, lastLine: '0 passed, 1 failed' })
 })

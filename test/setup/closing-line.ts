@@ -13,7 +13,11 @@ export class ClosingLine implements Reporter {
 
   onInit(vitest: Vitest): void {
     if (vitest.config.watch) return
-    process.once('exit', () => process.stdout.write(`${closingLine(this.#count)}\n`))
+    process.once('exit', () => {
+      // The embedded server's exit hook ends the process with 0, whatever the tests said.
+      if (this.#count.failed > 0) process.exitCode = 1
+      process.stdout.write(`${closingLine(this.#count)}\n`)
+    })
   }
 
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[], reason: TestRunEndReason): void {
