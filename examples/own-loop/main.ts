@@ -1,6 +1,6 @@
 // Your own AI SDK loop, governed: the mail waits for a person, is sent once, and the model hears what really happened.
 import assert from 'node:assert/strict'
-import { generateText, isStepCount } from 'ai'
+import { generateText } from 'ai'
 import { createBailiff, internalTool, ok } from 'bailiff'
 import { governed } from 'bailiff/ai-sdk'
 import { pgliteDatabase } from 'bailiff/pglite'
@@ -40,21 +40,16 @@ const session = await governed(bailiff, { agent: 'support', tools: ['message.pos
 let run = await session.start('Tell Jo that the order is on its way.')
 
 async function converse(): Promise<void> {
-  while (run.status.kind === 'ready') {
-    const { messages, tools, stopWhen } = run
-    await run.drain(await generateText({ model, messages, tools, stopWhen: [isStepCount(5), stopWhen] }))
-  }
+  while (run.status.kind === 'ready')
+    await run.drain(await generateText({ model: run.guard(model), messages: run.messages, tools: run.tools }))
 }
 
 await converse()
 assert(run.status.kind === 'waiting')
 const [question] = run.status.approvals
 assert.deepEqual(question?.arguments, { to: 'jo', text: 'Your order left today.' })
-await bailiff.approvals.approve({
-  id: question.id,
-  argumentsHash: question.argumentsHash,
-  by: { id: 'ben', name: 'Ben' },
-})
+const { id, argumentsHash } = question
+await bailiff.approvals.approve({ id, argumentsHash, by: { id: 'ben', name: 'Ben' } })
 
 run = await session.continue(run.runId)
 await converse()

@@ -18,32 +18,41 @@ const MAX_REFUSED_TEXT = 100_000
  * text, which fits no contract, so that the invoker refuses the call.
  */
 export function guardedCalls(model: LanguageModel, taken: Iterable<string>): LanguageModelV4 {
-  const history = [...taken]
+  const used = new Set(taken)
   return wrapLanguageModel({
     model,
     middleware: {
       specificationVersion: 'v4',
+      async wrapGenerate({ doGenerate }) {
+        const result = await doGenerate()
+        return { ...result, content: result.content.map((part) => guarded(part, used)) }
+      },
       async wrapStream({ doStream }) {
         const result = await doStream()
-        return { ...result, stream: result.stream.pipeThrough(guard(new Set(history))) }
+        const guard = new TransformStream<ModelStreamPart, ModelStreamPart>({
+          transform: (part, controller) => controller.enqueue(guarded(part, used)),
+        })
+        return { ...result, stream: result.stream.pipeThrough(guard) }
       },
     },
   })
 }
 
-function guard(taken: Set<string>): TransformStream<ModelStreamPart, ModelStreamPart> {
-  return new TransformStream({
-    transform(part, controller) {
-      // A call the provider executes has its result in the same stream, under the provider's id.
-      if (part.type !== 'tool-call' || part.providerExecuted === true) {
-        controller.enqueue(part)
-        return
-      }
-      const toolCallId = unusedId(part.toolCallId, taken)
-      taken.add(toolCallId)
-      controller.enqueue({ ...part, toolCallId, input: judgedInput(part.input) })
-    },
-  })
+function guarded<Part extends { readonly type: string }>(
+  part: Part | ToolCallPart,
+  used: Set<string>,
+): Part | ToolCallPart {
+  // A call the provider executes has its result in the same answer, under the provider's id.
+  if (!isToolCall(part) || part.providerExecuted === true) return part
+  const toolCallId = unusedId(part.toolCallId, used)
+  used.add(toolCallId)
+  return { ...part, toolCallId, input: judgedInput(part.input) }
+}
+
+type ToolCallPart = Extract<ModelStreamPart, { type: 'tool-call' }>
+
+function isToolCall(part: { readonly type: string }): part is ToolCallPart {
+  return part.type === 'tool-call'
 }
 
 function unusedId(wanted: string, taken: ReadonlySet<string>): string {

@@ -176,6 +176,23 @@ describe('a governed session in a loop of your own', () => {
     expect(posted).toEqual(['staff'])
   })
 
+  test('a guarded model cannot say two things at once: a key written twice is invalid, and nothing runs', async () => {
+    const posted: string[] = []
+    const bailiff = await open(db.database, posted)
+    const run = await (await governed(bailiff, OPTIONS)).start('go')
+    const twice: Script = ({ turns }) =>
+      turns.length === 0
+        ? { calls: [{ tool: 'message.post', rawArgs: '{"to":"staff","to":"jo"}' }] }
+        : { text: String(turns[0]?.calls[0]?.answer) }
+    const model = run.guard(scriptedModel({ name: 'scripted/own', next: twice }))
+    while (run.status.kind === 'ready') {
+      const { messages, tools } = run
+      await run.drain(await generateText({ model, messages, tools }))
+    }
+    expect(run.status).toMatchObject({ kind: 'finished', text: expect.stringContaining('invalid_input') as string })
+    expect(posted).toEqual([])
+  })
+
   test('streamText and ToolLoopAgent are governed alike', async () => {
     for (const loop of ['stream', 'agent'] as const) {
       await empty(db.database)

@@ -13,6 +13,9 @@ import type { Actor, RunCeilings } from '../../tools/invocation.ts'
 import { modelToolName } from '../../tools/models.ts'
 import { modelPayload } from '../../tools/render.ts'
 import { declareTools, type DeclaredTools } from './declare-tools.ts'
+import { guardedCalls } from './guarded-calls.ts'
+import type { LanguageModel } from './model-types.ts'
+import { callIds } from './transcript.ts'
 import {
   openCalls,
   OWN_LOOP,
@@ -57,6 +60,11 @@ export interface GovernedRun {
   readonly messages: ModelMessage[]
   /** Reads run inside your loop; writes and sends have no executor, so the loop stops on them. */
   readonly tools: ToolSet
+  /**
+   * Your model, with its calls judged as it wrote them: arguments that do not say one thing only (a key twice, a number
+   * that would be rounded) are refused, and ids a provider repeats are told apart. Hand this one to the AI SDK.
+   */
+  readonly guard: (model: LanguageModel) => LanguageModel
   /** Add it to your own conditions: true once the run must not go on. */
   readonly stopWhen: () => boolean
   /**
@@ -215,6 +223,8 @@ class OwnLoopRun implements GovernedRun {
   get tools(): ToolSet {
     return this.#declared.tools
   }
+
+  readonly guard = (model: LanguageModel): LanguageModel => guardedCalls(model, callIds(this.#conversation.messages))
 
   readonly stopWhen = (): boolean => this.#stop.current !== null
 
