@@ -1,5 +1,6 @@
 import { sha256Hex } from '../tools/canonical.ts'
 import type { Database, Queryable } from './database.ts'
+import { lockOrganization } from './organization-lock.ts'
 
 export interface StoredDefinition {
   readonly id: string
@@ -36,12 +37,7 @@ export function definitionStore(database: Database): DefinitionStore {
       const text = JSON.stringify(body)
       const hash = Buffer.from(sha256Hex(text), 'hex')
       return database.transaction(async (tx) => {
-        await tx.kysely
-          .selectFrom('agent.organizations')
-          .select('id')
-          .where('id', '=', organizationId)
-          .forUpdate()
-          .executeTakeFirstOrThrow()
+        await lockOrganization(tx, organizationId)
         const newest = await latest(tx, organizationId, slug)
         if (newest !== undefined && Buffer.from(newest.body_hash).equals(hash)) return definitionOf(newest)
         const row = await tx.kysely

@@ -4,6 +4,7 @@ import { v7 as uuidv7 } from 'uuid'
 import type { Actor } from '../tools/invocation.ts'
 import type { Database, Queryable } from './database.ts'
 import { statement } from './statement.ts'
+import { lockOrganization } from './organization-lock.ts'
 
 export type KeyKind = 'run' | 'approve' | 'admin'
 export type MemberRole = 'owner' | 'approver' | 'member' | 'viewer'
@@ -307,15 +308,6 @@ async function rotateKey(tx: Queryable, request: KeyRequest): Promise<NewApiKey>
     .returning('id')
     .executeTakeFirst()
   return rotated === undefined ? insertKey(tx, request) : { id: rotated.id, secret }
-}
-
-async function lockOrganization(tx: Queryable, organizationId: string): Promise<void> {
-  await tx.kysely
-    .selectFrom('agent.organizations')
-    .select('id')
-    .where('id', '=', organizationId)
-    .forUpdate()
-    .executeTakeFirstOrThrow()
 }
 
 async function openSession(

@@ -5,6 +5,7 @@ import type { Actor } from '../tools/invocation.ts'
 import type { Database, Queryable } from './database.ts'
 import type { Selectable } from 'kysely'
 import type { DatabaseSchema } from './schema.ts'
+import { lockOrganization } from './organization-lock.ts'
 
 export interface RuleStore {
   list(organizationId: string): Promise<readonly StoredRule[]>
@@ -41,12 +42,7 @@ export function ruleStore(database: Database): RuleStore {
     },
     async sync({ organizationId, by, rules }) {
       await database.transaction(async (tx) => {
-        await tx.kysely
-          .selectFrom('agent.organizations')
-          .select('id')
-          .where('id', '=', organizationId)
-          .forUpdate()
-          .executeTakeFirstOrThrow()
+        await lockOrganization(tx, organizationId)
         const rows = await tx.kysely
           .selectFrom('agent.policy_rules')
           .selectAll()
