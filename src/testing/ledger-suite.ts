@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import type { ApprovalStore, Decided } from '../approvals/approval-store.ts'
 import type { AdmittedCall, CallLedger, DecisionRecord, ToolSpan } from '../tools/invoker.ts'
 import type { ToolInvocation } from '../tools/invocation.ts'
-import type { ToolResult, ToolSpec } from '../tools/models.ts'
+import type { ToolResult } from '../tools/models.ts'
 import { failure } from '../tools/result.ts'
 import { argumentsHash } from '../tools/canonical.ts'
 import { CALLS, TOOLS, type Step } from './ledger-history.ts'
 import { LedgerModel, type ModelCall } from './ledger-model.ts'
+import { plainSpec } from './plain-spec.ts'
 
 /** A store under test, and the knobs a history turns. */
 export interface LedgerScene {
@@ -268,7 +269,8 @@ class Player {
     const args = { text: call.text }
     const argsHash = argumentsHash(args)
     const span: ToolSpan = { id: newId(), parentId: null, startedAt: new Date(), input: args }
-    const spec = specOf(call)
+    const sideEffects = call.onUnknown === 'ask' ? 'send' : 'write'
+    const spec = plainSpec({ name: call.tool, sideEffects, onUnknown: call.onUnknown })
     return {
       invocation: invocationOf({ organizationId, runId, agent }),
       rootRunId: runId,
@@ -302,34 +304,6 @@ function sketch(outcome: Awaited<ReturnType<CallLedger['file']>>): object {
       return { kind: 'pending', approvalId: outcome.approvalId, sameCall: outcome.sameCall }
     case 'rejected':
       return { kind: 'rejected' }
-  }
-}
-
-function specOf(call: ModelCall): ToolSpec {
-  return {
-    name: call.tool,
-    description: '',
-    inputSchema: {},
-    outputSchema: {},
-    version: 1,
-    schemaHash: '00',
-    kind: 'internal',
-    binding: { handlerKey: call.tool },
-    sideEffects: call.onUnknown === 'ask' ? 'send' : 'write',
-    connection: null,
-    timeoutS: 30,
-    retry: 'none',
-    metered: false,
-    repeatable: false,
-    approvalPreview: false,
-    policyFacts: [],
-    batchArgument: null,
-    maxBatchSize: null,
-    maxResults: null,
-    maxOutputBytes: null,
-    itemKind: null,
-    downstreamKey: false,
-    onUnknown: call.onUnknown,
   }
 }
 

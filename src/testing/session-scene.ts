@@ -15,6 +15,7 @@ import type {
 import type { ErrorCode } from '../tools/errors.ts'
 import type { JsonObject, JsonValue } from '../tools/json.ts'
 import type { SideEffects, ToolResult, ToolSpec } from '../tools/models.ts'
+import { plainSpec } from './plain-spec.ts'
 import { scriptedTurns, type PastTurn, type Script, type ScriptedConversation, type ScriptedTurn } from './script.ts'
 
 /**
@@ -37,31 +38,7 @@ const ANY_OBJECT: JsonObject = { type: 'object', properties: { q: { type: 'strin
 
 /** A frozen contract with everything a session does not look at left at its plainest. */
 export function contract(name: string, sideEffects: SideEffects, inputSchema: JsonObject = ANY_OBJECT): ToolSpec {
-  return {
-    name,
-    description: 'A tool of these tests.',
-    inputSchema,
-    outputSchema: {},
-    version: 1,
-    schemaHash: '0'.repeat(64),
-    kind: 'internal',
-    binding: { handlerKey: name },
-    sideEffects,
-    connection: null,
-    timeoutS: 10,
-    retry: 'none',
-    metered: false,
-    repeatable: sideEffects === 'read' ? null : false,
-    approvalPreview: false,
-    policyFacts: [],
-    batchArgument: null,
-    maxBatchSize: null,
-    maxResults: null,
-    maxOutputBytes: null,
-    itemKind: null,
-    downstreamKey: false,
-    onUnknown: 'reclaim',
-  }
+  return plainSpec({ name, inputSchema, sideEffects, timeoutS: 10 })
 }
 
 export const READ = contract('crm.search_people', 'read')

@@ -1,33 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { LimitCount } from '../../src/decision/limits.ts'
+import { plainSpec } from '../../src/testing/plain-spec.ts'
 import type { AdmittedCall, DecisionRecord } from '../../src/tools/invoker.ts'
 import type { ToolSpec } from '../../src/tools/models.ts'
 
-const SPEC: ToolSpec = {
-  name: 'crm.note',
-  description: 'Write a note.',
-  inputSchema: {},
-  outputSchema: {},
-  version: 1,
-  schemaHash: '00',
-  kind: 'internal',
-  binding: { handlerKey: 'crm.note' },
-  sideEffects: 'write',
-  connection: null,
-  timeoutS: 30,
-  retry: 'none',
-  metered: false,
-  repeatable: false,
-  approvalPreview: false,
-  policyFacts: [],
-  batchArgument: null,
-  maxBatchSize: null,
-  maxResults: null,
-  maxOutputBytes: null,
-  itemKind: null,
-  downstreamKey: false,
-  onUnknown: 'reclaim',
-}
+const SPEC = plainSpec({ name: 'crm.note', sideEffects: 'write' })
 
 export interface CallOf {
   readonly organizationId: string
