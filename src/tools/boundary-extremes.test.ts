@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { anything } from '../../test/setup/anything.ts'
 import { jsonBytes } from './json-size.ts'
 import type { JsonValue } from './json.ts'
 import { PLATFORM_OUTPUT_BYTES } from './models.ts'
@@ -78,17 +79,6 @@ describe('answers of any size and kind fit, and say that something is missing', 
 })
 
 describe('one encoder', () => {
-  const anything = fc.anything({
-    withBigInt: true,
-    withBoxedValues: true,
-    withDate: true,
-    withMap: true,
-    withSet: true,
-    withSparseArray: true,
-    withTypedArray: true,
-    withNullPrototype: true,
-    withUnicodeString: true,
-  })
   const wide = fc.oneof(anything, fc.array(fc.string({ unit: 'binary', maxLength: 3000 }), { maxLength: 40 }))
 
   test('measures what it renders: the data of a payload has exactly the bytes it was bounded by', () => {

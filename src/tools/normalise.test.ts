@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { anything } from '../../test/setup/anything.ts'
 import { MAX_PLAIN_DEPTH, normalise } from './normalise.ts'
 
 describe('normalise', () => {
@@ -12,17 +13,6 @@ describe('normalise', () => {
   })
 
   test('never throws and always answers what JSON text can carry, whatever it is given', () => {
-    const anything = fc.anything({
-      withBigInt: true,
-      withBoxedValues: true,
-      withDate: true,
-      withMap: true,
-      withSet: true,
-      withSparseArray: true,
-      withTypedArray: true,
-      withNullPrototype: true,
-      withUnicodeString: true,
-    })
     fc.assert(
       fc.property(anything, (value) => {
         const plain = normalise(value)
