@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Credential } from '../../tools/invocation.ts'
 import { ADDRESS_PATTERN, MAX_ADDRESS_LENGTH } from '../address.ts'
+import { FROM_NAME, misconfigured, secretsOf, settingsOf } from './connection-settings.ts'
 
 /** How the connection to the mail server is protected. `none` sends the mail readable for everybody on the way. */
 export type SmtpSecurity = 'starttls' | 'implicit' | 'none'
@@ -20,6 +21,7 @@ const DEFAULT_PORTS: Readonly<Record<SmtpSecurity, number>> = { starttls: 587, i
 
 /** Strict, so that a misspelt `security` cannot fall back to a weaker default unseen. */
 const Settings = z.strictObject({
+  kind: z.literal('smtp').optional(),
   host: z.string().regex(/^[A-Za-z0-9.:-]{1,253}$/),
   port: z
     .string()
@@ -28,11 +30,7 @@ const Settings = z.strictObject({
     .optional(),
   security: z.enum(['starttls', 'implicit', 'none']).default('starttls'),
   from: z.string().max(MAX_ADDRESS_LENGTH).regex(ADDRESS_PATTERN),
-  fromName: z
-    .string()
-    .max(100)
-    .regex(/^[^\p{Cc}]*$/u)
-    .default(''),
+  fromName: FROM_NAME.default(''),
   user: z.string().min(1).optional(),
   ca: z.string().startsWith('-----BEGIN CERTIFICATE-----').optional(),
 })
@@ -40,17 +38,15 @@ const Settings = z.strictObject({
 const Secrets = z.object({ pass: z.string().min(1).optional(), user: z.string().min(1).optional() })
 
 /**
- * Settings: `host`, `port`, `security` (`starttls` unless said otherwise), `from`, `fromName`, `user`, `ca`. Secrets:
- * `pass`, and `user` where it is secret too. Throws a plain error that names the setting and never its value.
+ * Settings: `kind` (`smtp`, or left out), `host`, `port`, `security` (`starttls` unless said otherwise), `from`,
+ * `fromName`, `user`, `ca`. Secrets: `pass`, and `user` where it is secret too. Throws a plain error that names the setting and never its value.
  */
 export function smtpAccount(credential: Credential): SmtpAccount {
-  const settings = Settings.safeParse(credential.settings)
-  if (!settings.success) throw misconfigured(credential, settings.error.issues.map(faultOf).join('; '))
-  const secrets = Secrets.safeParse(credential.secrets)
-  if (!secrets.success) throw misconfigured(credential, `secrets: ${secrets.error.issues.map(faultOf).join('; ')}`)
-  const { host, security, from, fromName, ca } = settings.data
-  const user = secrets.data.user ?? settings.data.user
-  const { pass } = secrets.data
+  const settings = settingsOf(credential, Settings)
+  const secrets = secretsOf(credential, Secrets)
+  const { host, security, from, fromName, ca } = settings
+  const user = secrets.user ?? settings.user
+  const { pass } = secrets
   if ((user === undefined) !== (pass === undefined)) {
     throw misconfigured(credential, 'a user needs a secret "pass", and a secret "pass" needs a user')
   }
@@ -60,7 +56,7 @@ export function smtpAccount(credential: Credential): SmtpAccount {
   }
   return {
     host,
-    port: settings.data.port === undefined ? DEFAULT_PORTS[security] : Number(settings.data.port),
+    port: settings.port === undefined ? DEFAULT_PORTS[security] : Number(settings.port),
     security,
     ca: ca ?? null,
     from: { address: from, name: fromName },
@@ -70,14 +66,4 @@ export function smtpAccount(credential: Credential): SmtpAccount {
 
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
-}
-
-function faultOf(issue: z.core.$ZodIssue): string {
-  return issue.code === 'unrecognized_keys'
-    ? `unknown setting ${issue.keys.join(', ')}`
-    : `${issue.path.join('.')} is not usable`
-}
-
-function misconfigured(credential: Credential, what: string): Error {
-  return new Error(`Email connection ${credential.connectionId} is not set up correctly: ${what}`)
 }

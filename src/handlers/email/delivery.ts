@@ -4,16 +4,7 @@ import {
   UpstreamUnavailableError,
   ValidationError,
 } from '../../tools/errors.ts'
-
-/** One message, ready to be written down. */
-export interface Letter {
-  /** With angle brackets. */
-  readonly messageId: string
-  readonly to: readonly string[]
-  readonly subject: string
-  readonly body: string
-  readonly headers: Readonly<Record<string, string>>
-}
+import type { RefusedRecipient } from './transport.ts'
 
 /** Milliseconds. `totalMs` ends whatever the others let through. */
 export interface SendLimits {
@@ -27,12 +18,6 @@ export interface SendLimits {
 
 /** How far a dialogue came. From `content` on the server may have taken the message. */
 export type SmtpStage = 'connect' | 'sign_in' | 'envelope' | 'content'
-
-export interface RefusedRecipient {
-  readonly address: string
-  /** SMTP reply code; 0 when the server's answer had none. */
-  readonly status: number
-}
 
 export type Delivery = AcceptedDelivery | FailedDelivery
 

@@ -12,8 +12,9 @@ import {
   ValidationError,
 } from '../../tools/errors.ts'
 import type { SmtpAccount } from './account.ts'
-import { type Delivery, failureOf, type Letter, type SendLimits } from './delivery.ts'
+import { type Delivery, failureOf, type SendLimits } from './delivery.ts'
 import { deliver } from './smtp.ts'
+import type { Letter } from './transport.ts'
 
 const open: { close(): unknown }[] = []
 afterEach(async () => {
@@ -22,6 +23,7 @@ afterEach(async () => {
 
 const LETTER: Letter = {
   messageId: '<abc@bailiff>',
+  operationId: 'abc',
   to: ['jo@acme.test', 'sam@acme.test'],
   subject: 'Grüße from the team',
   body: 'Hello\n.\nWorld\n',
@@ -106,11 +108,16 @@ function accountAt(port: number, part: Partial<SmtpAccount> = {}): SmtpAccount {
 
 function send(
   account: SmtpAccount,
-  part: { limits?: Partial<SendLimits>; letter?: Partial<Letter>; signal?: AbortSignal } = {},
+  part: { limits?: Partial<SendLimits>; letter?: Partial<Letter>; signal?: AbortSignal; address?: string } = {},
 ) {
   return deliver(
     { ...LETTER, ...part.letter },
-    { account, limits: { ...LIMITS, ...part.limits }, signal: part.signal ?? new AbortController().signal },
+    {
+      account,
+      address: part.address ?? account.host,
+      limits: { ...LIMITS, ...part.limits },
+      signal: part.signal ?? new AbortController().signal,
+    },
   )
 }
 

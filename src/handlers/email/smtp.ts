@@ -1,20 +1,24 @@
+import { isIP } from 'node:net'
 import { Readable } from 'node:stream'
 import MailComposer from 'nodemailer/lib/mail-composer'
 import SMTPConnection, { type SMTPError } from 'nodemailer/lib/smtp-connection'
 import type { SmtpAccount } from './account.ts'
-import type { Delivery, FailedDelivery, Letter, RefusedRecipient, SendLimits, SmtpStage } from './delivery.ts'
+import type { Delivery, FailedDelivery, SendLimits, SmtpStage } from './delivery.ts'
+import type { Letter, RefusedRecipient } from './transport.ts'
 
 /** Where and how to deliver one letter. */
 export interface Route {
   readonly account: SmtpAccount
+  /** Where the account's host is reached: its name, or an address that was checked. */
+  readonly address: string
   readonly limits: SendLimits
   readonly signal: AbortSignal
 }
 
 /** Sends one letter over a connection of its own. Resolves for everything a server or a network can do; never retries. */
-export async function deliver(letter: Letter, { account, limits, signal }: Route): Promise<Delivery> {
+export async function deliver(letter: Letter, { account, address, limits, signal }: Route): Promise<Delivery> {
   const message = await compose(letter, account)
-  const session = new Session(new SMTPConnection(connectionOptions(account, limits)), message.length)
+  const session = new Session(new SMTPConnection(connectionOptions(account, { address, limits })), message.length)
   const stop = AbortSignal.any([signal, AbortSignal.timeout(limits.totalMs)])
   const abort = () => session.fail(new Error('The time for this message is over'), 'ETIMEDOUT')
   stop.addEventListener('abort', abort, { once: true })
@@ -42,14 +46,14 @@ async function compose(letter: Letter, account: SmtpAccount): Promise<Buffer> {
   return await mail.compile().build()
 }
 
-function connectionOptions(account: SmtpAccount, limits: SendLimits) {
+function connectionOptions(account: SmtpAccount, { address, limits }: Pick<Route, 'address' | 'limits'>) {
   return {
-    host: account.host,
+    host: address,
     port: account.port,
     secure: account.security === 'implicit',
     requireTLS: account.security === 'starttls',
     ignoreTLS: account.security === 'none',
-    tls: { minVersion: 'TLSv1.2' as const, ...(account.ca === null ? {} : { ca: account.ca }) },
+    tls: tlsOptions(account),
     dnsTimeout: limits.connectMs,
     // Covers name, connection, greeting and TLS together.
     connectionTimeout: limits.connectMs,
@@ -57,6 +61,15 @@ function connectionOptions(account: SmtpAccount, limits: SendLimits) {
     socketTimeout: limits.replyMs,
     socketCloseTimeout: limits.closeMs,
     maxResponseSize: 64 * 1024,
+  }
+}
+
+function tlsOptions({ host, ca }: SmtpAccount) {
+  return {
+    minVersion: 'TLSv1.2' as const,
+    // The certificate is for the name, whatever address it leads to.
+    ...(isIP(host) === 0 ? { servername: host } : {}),
+    ...(ca === null ? {} : { ca }),
   }
 }
 

@@ -24,7 +24,8 @@ import { buildRegistry } from '../../tools/registry.ts'
 import type { PeopleStore } from '../crm/people.ts'
 import { scopedPeople } from '../crm/scoped-people.ts'
 import { recipientIsNew } from './recipients.ts'
-import { emailTools, messageIdFor, SEND_LIMITS, SEND_TIMEOUT_S } from './tools.ts'
+import { SEND_LIMITS } from './smtp-transport.ts'
+import { emailTools, messageIdFor, SEND_TIMEOUT_S } from './tools.ts'
 
 let db: TestDatabase
 let server: SmtpSimulator

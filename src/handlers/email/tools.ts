@@ -2,23 +2,17 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { internalTool, type ToolDeclaration } from '../../tools/declarations.ts'
 import type { HandlerOf } from '../../tools/handler.ts'
-import type { HandlerContext, ToolInvocation } from '../../tools/invocation.ts'
+import type { ToolInvocation } from '../../tools/invocation.ts'
 import { type HandlerAnswer, ok } from '../../tools/models.ts'
 import { rootRunOf } from '../run-tree.ts'
-import { smtpAccount } from './account.ts'
 import { ADDRESS_PATTERN, distinctAddresses, MAX_ADDRESS_LENGTH } from '../address.ts'
-import { failureOf, type Letter, type SendLimits } from './delivery.ts'
 import { previewLine } from './preview.ts'
 import { newRecipients, type RecipientBook } from './recipients.ts'
+import { smtpTransport } from './smtp-transport.ts'
+import { type Delivered, type EmailTransport, keyLifeOf, type Letter, transportFor } from './transport.ts'
 
 /** Seconds until the invoker stops waiting for a send. */
 export const SEND_TIMEOUT_S = 30
-
-/**
- * The send ends itself before the invoker would, so that a server that was never reached reads as such and not as a
- * timeout that nobody knows the outcome of.
- */
-export const SEND_LIMITS: SendLimits = { connectMs: 10_000, replyMs: 15_000, closeMs: 1_000, totalMs: 25_000 }
 
 export const MAX_RECIPIENTS = 20
 
@@ -42,6 +36,14 @@ const Input = z.object({
     .describe('Plain text.'),
 })
 
+const InputWithAccount = Input.extend({
+  connection_id: z
+    .string()
+    .regex(/^[0-9a-f-]{1,64}$/)
+    .optional()
+    .describe('Id of the mailbox to send from; needed when the organization has several.'),
+})
+
 const Output = z.object({
   messageId: z.string(),
   accepted: z.array(z.string()),
@@ -54,21 +56,27 @@ type Out = z.output<typeof Output>
 
 export interface EmailOptions {
   readonly recipients: RecipientBook
-  readonly limits?: SendLimits
+  /** The connection chooses among them; SMTP alone unless given. */
+  readonly transports?: readonly EmailTransport[]
+  /** The tool takes the id of a connection, so that a model can choose between the mailboxes of an organization. */
+  readonly chooseAccount?: boolean
 }
 
 /**
- * Mail through the organization's own account. SMTP honours no idempotency key, so a lost answer is a person's question.
- * The answer repeats addresses that were asked for and reply codes, and no word of the server's: nothing in it is
+ * Mail through the organization's own account. A lost answer is repeated with the call's key when every transport passes
+ * it on, for as long as the most forgetful receiver remembers it; otherwise, and after that, it is a person's question.
+ * The answer repeats addresses that were asked for, reply codes and an id, and no word of the server's: nothing in it is
  * untrusted, and sending does not taint a run.
  */
-export function emailTools({ recipients, limits = SEND_LIMITS }: EmailOptions): ToolDeclaration[] {
+export function emailTools(options: EmailOptions): ToolDeclaration[] {
+  const { recipients, transports = [smtpTransport()], chooseAccount = false } = options
+  const keyLifeS = keyLifeOf(transports)
   return [
     internalTool({
       name: 'email.send',
       description:
         'Send one plain-text email from the organization. Answers which recipients the mail server accepted and which it rejected.',
-      input: Input,
+      input: chooseAccount ? InputWithAccount : Input,
       output: Output,
       sideEffects: 'send',
       connection: 'email',
@@ -78,22 +86,19 @@ export function emailTools({ recipients, limits = SEND_LIMITS }: EmailOptions): 
       policyFacts: ['recipient_is_new'],
       batchArgument: 'to',
       maxBatchSize: MAX_RECIPIENTS,
-      handler: sendHandler(recipients, limits),
+      ...(keyLifeS === null ? {} : { downstreamKey: true, downstreamKeyS: keyLifeS }),
+      handler: sendHandler(recipients, transports),
     }),
   ]
 }
 
-function sendHandler(recipients: RecipientBook, limits: SendLimits): HandlerOf<In, Out> {
+function sendHandler(recipients: RecipientBook, transports: readonly EmailTransport[]): HandlerOf<In, Out> {
   return {
-    async execute(invocation, args, context) {
-      if (context.credential === null) throw new Error('email.send was called without its connection')
-      const account = smtpAccount(context.credential)
-      // Loaded with the first message: nodemailer is an optional dependency of the package.
-      const { deliver } = await import('./smtp.ts')
-      const letter = letterFrom(invocation, args, context)
-      const delivery = await deliver(letter, { account, limits, signal: context.signal })
-      if (delivery.kind === 'failed') throw failureOf(delivery)
-      return answer(letter, delivery)
+    async execute(invocation, args, { credential, idempotencyKey, signal }) {
+      if (credential === null) throw new Error('email.send was called without its connection')
+      if (idempotencyKey === null) throw new Error('email.send was called without an idempotency key')
+      const letter = letterFrom(invocation, args, idempotencyKey)
+      return answer(await transportFor(transports, credential).send(letter, { credential, idempotencyKey, signal }))
     },
     async preview(invocation, { to, subject }) {
       const distinct = distinctAddresses(to)
@@ -107,30 +112,35 @@ function sendHandler(recipients: RecipientBook, limits: SendLimits): HandlerOf<I
   }
 }
 
-function letterFrom(invocation: ToolInvocation, { to, subject, body }: In, context: HandlerContext): Letter {
-  if (context.idempotencyKey === null) throw new Error('email.send was called without an idempotency key')
+function letterFrom(invocation: ToolInvocation, { to, subject, body }: In, idempotencyKey: string): Letter {
+  const operationId = operationIdFor(idempotencyKey)
   return {
-    messageId: messageIdFor(context.idempotencyKey),
+    messageId: messageIdFor(idempotencyKey),
+    operationId,
     to: distinctAddresses(to),
     subject,
     body: body.replace(/\r\n?|\n/g, '\r\n'),
-    headers: { 'X-Bailiff-Run': invocation.runId },
+    headers: { 'X-Bailiff-Run': invocation.runId, 'X-Bailiff-Op': operationId },
   }
 }
 
 /** The same for every attempt at one call, so that two copies of a message can be recognised as one. */
 export function messageIdFor(idempotencyKey: string): string {
-  return `<${createHash('sha256').update(idempotencyKey).digest('hex')}@bailiff>`
+  return `<${digest(idempotencyKey)}@bailiff>`
 }
 
-type Accepted = {
-  readonly accepted: readonly string[]
-  readonly refused: readonly { address: string; status: number }[]
+/** The beginning of the message id: short enough to type into the search of a mailbox. */
+export function operationIdFor(idempotencyKey: string): string {
+  return digest(idempotencyKey).slice(0, 16)
 }
 
-function answer(letter: Letter, { accepted, refused }: Accepted): HandlerAnswer<Out> {
+function digest(idempotencyKey: string): string {
+  return createHash('sha256').update(idempotencyKey).digest('hex')
+}
+
+function answer({ messageId, accepted, refused }: Delivered): HandlerAnswer<Out> {
   return ok({
-    messageId: letter.messageId,
+    messageId,
     accepted: [...accepted],
     rejected: refused.map(({ address, status }) => ({ address, status, final: status >= 500 })),
   })
