@@ -1,3 +1,7 @@
+export type { Company, CompanyStore } from './companies.ts'
+export type { List, ListStore } from './lists.ts'
 export type { Person, PeopleStore } from './people.ts'
+export { scopedCompanies } from './scoped-companies.ts'
+export { scopedLists } from './scoped-lists.ts'
 export { scopedPeople } from './scoped-people.ts'
 export { crmTools } from './tools.ts'

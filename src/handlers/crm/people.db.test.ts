@@ -1,8 +1,10 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Insertable } from 'kysely'
 import { v7 as uuidv7 } from 'uuid'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestDatabase, testDatabase } from '../../../test/setup/database.ts'
+import type { DatabaseSchema } from '../../storage/schema.ts'
 import { scopedDb } from '../../storage/scoped-db.ts'
 import type { PeopleStore, PersonUpsert } from './people.ts'
 import { scopedPeople } from './scoped-people.ts'
@@ -21,12 +23,14 @@ function provenance() {
   return { runId: uuidv7(), rootRunId: uuidv7(), tool: 'crm.upsert_person' }
 }
 
-function upsert(organizationId: string, part: Partial<PersonUpsert> = {}) {
-  return people.upsert({ ...JO, provenance: provenance(), ...part, organizationId })
+async function upsert(organizationId: string, part: Partial<PersonUpsert> = {}) {
+  const outcome = await people.upsert({ ...JO, provenance: provenance(), ...part, organizationId })
+  if (outcome.kind !== 'written') throw new Error(`the upsert was ${outcome.kind}`)
+  return { id: outcome.id, created: outcome.created }
 }
 
 /** As an import or a person leaves a row: no run wrote it. */
-async function imported(organizationId: string, part: { email?: string; full_name?: string; deleted_at?: Date } = {}) {
+async function imported(organizationId: string, part: Partial<Insertable<DatabaseSchema['public.people']>> = {}) {
   const row = {
     id: uuidv7(),
     organization_id: organizationId,
@@ -57,7 +61,17 @@ describe('search', () => {
   test('matches name, company, title and address in any case, and answers these columns only', async () => {
     const organizationId = uuidv7()
     const id = await imported(organizationId)
-    const found = { id, name: 'Jo Weber', email: 'jo@acme.test', company: 'Acme', title: 'Buyer', trusted: true }
+    const found = {
+      id,
+      name: 'Jo Weber',
+      email: 'jo@acme.test',
+      linkedinUrl: null,
+      company: 'Acme',
+      companyId: null,
+      title: 'Buyer',
+      location: null,
+      trusted: true,
+    }
     const hits = await Promise.all(
       ['WEBER', 'acm', 'buy', 'jo@ACME'].map((text) => people.search({ organizationId, text, limit: 5 })),
     )
@@ -234,7 +248,9 @@ describe('organization data is reached through a scoped handle', () => {
     const imports = await Promise.all(
       files.map(
         async (name) =>
-          (await readFile(join(handlers, name), 'utf8')).match(/^.*from '[^']*(storage|pg|pglite)[^']*'$/gm) ?? [],
+          (await readFile(join(handlers, name), 'utf8')).match(
+            /^.*from '([^']*\/)?(storage|pg|pglite)(\/[^']*)?'$/gm,
+          ) ?? [],
       ),
     )
     expect(new Set(imports.flat())).toEqual(new Set(["import type { ScopedSchema } from '../../storage/scoped-db.ts'"]))

@@ -89,7 +89,14 @@ test('a person who was added is found, in the same run and in another', async ()
   expect(written).toMatchObject({ ok: true, data: { created: true } })
   const other = testRun({ organizationId: run.organizationId })
   expect((await searchFor(other, { query: 'weber' })).data).toEqual([
-    { id: (written.data as { id: string }).id, ...JO, trusted: false },
+    {
+      id: (written.data as { id: string }).id,
+      ...JO,
+      linkedinUrl: null,
+      companyId: null,
+      location: null,
+      trusted: false,
+    },
   ])
   expect(await write(other, { ...JO, email: 'JO@acme.test' })).toMatchObject({ data: { created: false } })
 })

@@ -1,0 +1,2 @@
+export type { CompanyIntelligence, Fact, IntelligenceStore, Observation } from './intelligence.ts'
+export { intelligenceTools } from './tools.ts'
