@@ -25,6 +25,7 @@ export {
 export interface OpenOptions {
   readonly model: LanguageModel
   readonly contracts?: readonly ToolSpec[]
+  readonly pausable?: SessionRequest['pausable']
   readonly saved?: SessionState | null
   readonly stop?: StopSlot
   readonly callRead?: SessionRequest['callRead']
@@ -38,6 +39,7 @@ export function openSession(options: OpenOptions): AgentSession {
   return framework.open({
     instructions: options.instructions ?? 'Help the sales team.',
     contracts: options.contracts ?? [READ, WRITE, SEND],
+    pausable: options.pausable ?? new Set(),
     model: options.modelName ?? 'scripted/story',
     saved: options.saved ?? null,
     stop: options.stop ?? stopSlot(),

@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { z } from 'zod'
 import type { Script, ScriptedCall } from '../src/testing/script.ts'
+import { syncRules } from '../src/bailiff.ts'
+import { internalTool } from '../src/tools/declarations.ts'
+import { ok } from '../src/tools/models.ts'
 import { empty, testDatabase, type TestDatabase } from './setup/database.ts'
-import { world, type World, type WorldOptions } from './setup/world.ts'
+import { STARTER, world, type World, type WorldOptions } from './setup/world.ts'
 
 let db: TestDatabase
 
@@ -222,21 +226,32 @@ describe('one turn, several proposals', () => {
 })
 
 describe('reads and stops', () => {
-  test('a held read ends the run failed with read_tool_needs_approval, and the model reads nothing about it', async () => {
+  test('a read held by a rule that came while its segment ran ends the run, and the model reads nothing about it', async () => {
     const seen: number[] = []
     const script: Script = ({ turns }) => {
       seen.push(turns.length)
-      return { calls: [{ tool: 'crm.search', args: { query: 'jo' } }] }
+      return {
+        calls: [turns.length === 0 ? { tool: 'ops.tighten', args: {} } : { tool: 'crm.search', args: { query: 'jo' } }],
+      }
     }
-    const w = await open({
-      script,
-      rules: [{ name: 'ask for reads', tools: ['crm.search'], effect: 'require_approval' }],
+    const tighten = internalTool({
+      name: 'ops.tighten',
+      description: 'Adds a rule.',
+      input: z.object({}),
+      output: z.object({}),
+      sideEffects: 'read',
+      handler: async () => {
+        const rules = [{ name: 'ask for reads', tools: ['crm.search'], effect: 'require_approval' as const }]
+        await syncRules(w.core, { organizationId: w.organizationId, rules, by: STARTER })
+        return ok({})
+      },
     })
+    const w: World = await open({ script, extraTools: [tighten] })
     const run = await w.start()
     await settle(w)
     expect(await w.run(run.id)).toMatchObject({ status: 'failed', reason: 'read_tool_needs_approval' })
     expect(w.effects.searches).toEqual([])
-    expect(seen).toEqual([0])
+    expect(seen).toEqual([0, 1])
   })
 
   test('T09 a denied read reaches no handler, and the model is told', async () => {

@@ -1,35 +1,19 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { plainSpec } from '../testing/plain-spec.ts'
 import type { ToolSpec } from '../tools/models.ts'
 import { batchSize, batchTooLarge, checkContract } from './admit.ts'
 
 function spec(changes: Partial<ToolSpec> = {}): ToolSpec {
-  return {
+  return plainSpec({
     name: 'crm.upsert_person',
-    description: 'Save people.',
-    inputSchema: {},
-    outputSchema: {},
+    sideEffects: 'write',
     version: 2,
     schemaHash: 'hash-2',
-    kind: 'internal',
-    binding: { handlerKey: 'crm.upsert_person' },
-    sideEffects: 'write',
-    connection: null,
-    timeoutS: 30,
-    retry: 'none',
-    metered: false,
-    repeatable: false,
-    approvalPreview: false,
-    policyFacts: [],
     batchArgument: 'people',
     maxBatchSize: 3,
-    maxResults: null,
-    maxOutputBytes: null,
-    itemKind: null,
-    downstreamKey: false,
-    onUnknown: 'reclaim',
     ...changes,
-  }
+  })
 }
 
 describe('the frozen contract against the live one', () => {

@@ -17,7 +17,11 @@ export type Observed =
   | 'raised'
   | 'raised_after_handler'
 
-/** `complete` stores the answer, `release` forgets the claim, `hold` leaves it to its lease because nothing is known. */
+/**
+ * `complete` stores the answer, `hold` leaves the claim to its lease because nothing is known. `release` says that this
+ * attempt did nothing: the claim is forgotten, unless it was taken over from a worker that may have done something. Then
+ * it stays, with its lease over, for the next attempt or for a person.
+ */
 export type ClaimEnding = 'complete' | 'release' | 'hold'
 
 const ENDINGS: Readonly<Record<Observed, ClaimEnding>> = {

@@ -2,6 +2,7 @@ import type { ErrorCode } from '../tools/errors.ts'
 import type {
   AdmittedCall,
   ApprovalKind,
+  ApprovalRow,
   CallState,
   ClaimOutcome,
   DecisionRecord,
@@ -12,13 +13,19 @@ import type { ToolStop } from '../tools/models.ts'
 import type { AccrualVerdict } from './accrual.ts'
 import { checkContract, type LiveTool } from './admit.ts'
 import { readApproval } from './coverage.ts'
-import { readJournal } from './journal.ts'
+import { readJournal, takeoverOf } from './journal.ts'
 import { checkAuthority } from './stage-one.ts'
 import type { Stage2Outcome } from './stage-two.ts'
 
 /** What a decision says to do. Everything but `run` ends the call. */
 export type Verdict =
-  | { readonly kind: 'run'; readonly record: DecisionRecord; readonly rulesVersion: number }
+  | {
+      readonly kind: 'run'
+      readonly record: DecisionRecord
+      readonly rulesVersion: number
+      /** The account the approval was asked for; null when nobody was asked, or no account was named. */
+      readonly connectionId: string | null
+    }
   | Refusal
   | { readonly kind: 'replay'; readonly response: StoredResponse }
   | {
@@ -56,7 +63,7 @@ export function answerBeforePolicy(
   call: AdmittedCall,
   state: CallState,
   live: LiveTool | undefined,
-): Ended | { readonly kind: 'proceed'; readonly approvedBy: string | null } {
+): Ended | { readonly kind: 'proceed'; readonly approved: ApprovalRow | null } {
   if (state.cancelled !== null) return { kind: 'cancelled', reason: state.cancelled.reason }
   const moved = checkContract(call.spec, live, state.toolEnabled)
   if (moved !== null) return refuse(moved, contractMessage(moved))
@@ -65,24 +72,24 @@ export function answerBeforePolicy(
   const subject = coverageSubject(call)
   switch (readApproval(state.approval, subject)) {
     case 'none':
-      return { kind: 'proceed', approvedBy: null }
+      return { kind: 'proceed', approved: null }
     case 'approved':
-      return { kind: 'proceed', approvedBy: state.approval?.id ?? null }
+      return { kind: 'proceed', approved: state.approval }
     case 'refused':
       return refusedByPerson(state.approval)
     case 'pending':
       return state.approval === null
-        ? { kind: 'proceed', approvedBy: null }
+        ? { kind: 'proceed', approved: null }
         : { kind: 'pending', approvalId: state.approval.id, expiresAt: state.approval.expiresAt }
   }
 }
 
 function answerFromJournal(call: AdmittedCall, state: CallState): Ended | null {
-  if (call.key === null) return null
+  if (call.spec.sideEffects === 'read') return null
   const reading = readJournal(state.journal, {
     argsHash: call.argsHash,
     now: state.now,
-    onUnknown: call.spec.onUnknown,
+    takeoverS: takeoverOf(call.spec),
   })
   switch (reading) {
     case 'absent':
@@ -101,7 +108,8 @@ function answerFromJournal(call: AdmittedCall, state: CallState): Ended | null {
 export interface PolicyGround {
   readonly state: CallState
   readonly policy: PolicyReading
-  readonly approvedBy: string | null
+  /** The approval that covers this call. */
+  readonly approved: ApprovalRow | null
   /** Null when the deploy wired no meter. */
   readonly accrual: ((spentCents: number | null, maxCostCents: number | null) => AccrualVerdict) | null
 }
@@ -134,7 +142,7 @@ export function decideByPolicy(call: AdmittedCall, ground: PolicyGround): Verdic
     })
   }
   if (outcome.effect === 'deny') return refuse('denied', denial(outcome), recordOf(outcome, ground, 'deny'))
-  if (outcome.effect === 'require_approval' && ground.approvedBy === null) {
+  if (outcome.effect === 'require_approval' && ground.approved === null) {
     const ttlS = outcome.ttlS ?? ground.policy.approvalTtlS
     return {
       kind: 'ask',
@@ -145,7 +153,10 @@ export function decideByPolicy(call: AdmittedCall, ground: PolicyGround): Verdic
     }
   }
   const record = recordOf(outcome, ground, 'allow')
-  return checkBudget(call, ground, record) ?? { kind: 'run', record, rulesVersion: ground.policy.rulesVersion }
+  const connectionId = ground.approved?.connectionId ?? null
+  return (
+    checkBudget(call, ground, record) ?? { kind: 'run', record, rulesVersion: ground.policy.rulesVersion, connectionId }
+  )
 }
 
 /** Only a metered call pays for the read; wiring faults are `internal_error`, never the money code, which would send an operator to the wrong place. */
@@ -229,7 +240,13 @@ function askOutcome(claimedAt: Date): Ended {
 }
 
 function recordOf(policy: Stage2Outcome, ground: PolicyGround, outcome: DecisionRecord['outcome']): DecisionRecord {
-  return { stage: 2, outcome, policy, message: null, approvalId: outcome === 'allow' ? ground.approvedBy : null }
+  return {
+    stage: 2,
+    outcome,
+    policy,
+    message: null,
+    approvalId: outcome === 'allow' ? (ground.approved?.id ?? null) : null,
+  }
 }
 
 /** Says that a limit is reached, so that a model does not take it for a mistake it could mend; never which rule. */

@@ -7,7 +7,7 @@ import type { StoredRule } from './rule.ts'
 import { compileRules } from './rule-set.ts'
 
 const DEFAULTS: PolicyDefaults = { read: 'allow', write: 'require_approval', send: 'deny' }
-const CATALOGUE = { tools: new Map([['email.send', []]]), facts: new Map() }
+const CATALOGUE = { tools: new Map([['email.send', []]]), egress: new Set<string>(), facts: new Map() }
 const RULE: StoredRule = {
   id: 'r1',
   name: 'many recipients',

@@ -7,37 +7,14 @@ import type { SideEffects, ToolSpec } from '../tools/models.ts'
 import { policyCatalogue } from './catalogue.ts'
 import { policyEngine } from './engine.ts'
 import type { PolicySettings } from './policy.ts'
+import { plainSpec } from '../testing/plain-spec.ts'
 import { cachedPolicy } from './policy.ts'
 import type { StoredRule } from './rule.ts'
 
 const NOW = 1_000_000
 
 function spec(sideEffects: SideEffects): ToolSpec {
-  return {
-    name: 'email.send',
-    description: 'Send a mail.',
-    inputSchema: {},
-    outputSchema: {},
-    version: 1,
-    schemaHash: 'h',
-    kind: 'internal',
-    binding: { handlerKey: 'email.send' },
-    sideEffects,
-    connection: null,
-    timeoutS: 30,
-    retry: 'none',
-    metered: false,
-    repeatable: false,
-    approvalPreview: false,
-    policyFacts: ['recipient_is_new', 'domain'],
-    batchArgument: null,
-    maxBatchSize: null,
-    maxResults: null,
-    maxOutputBytes: null,
-    itemKind: null,
-    downstreamKey: false,
-    onUnknown: 'ask',
-  }
+  return plainSpec({ name: 'email.send', sideEffects, policyFacts: ['recipient_is_new', 'domain'], onUnknown: 'ask' })
 }
 
 function call(args: JsonObject, sideEffects: SideEffects, leftMs = 60_000): AdmittedCall {

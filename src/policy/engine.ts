@@ -21,6 +21,14 @@ const NO_FACTS: FactResolution = { kind: 'resolved', facts: {} }
 export function policyEngine(parts: PolicyEngineParts): PolicyEngine {
   const clock = parts.clock ?? Date.now
   return {
+    async mayAsk(organizationId, contracts) {
+      const { rules, defaults } = await parts.policy.load(organizationId, 0)
+      const asks = contracts.filter(
+        ({ name, sideEffects }) => defaults[sideEffects] === 'require_approval' || rules.mayAsk(name),
+      )
+      return new Set(asks.map(({ name }) => name))
+    },
+
     async gather(call: AdmittedCall, { rulesVersion, taintSources, limits }: PolicyInput): Promise<PolicyReading> {
       const organization = await parts.policy.load(call.invocation.organizationId, rulesVersion)
       const { rules, defaults, approvalTtlS } = organization

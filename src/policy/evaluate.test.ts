@@ -22,6 +22,7 @@ function compiled(source: string): Expression {
 function context(args: JsonObject, facts: Readonly<Record<string, JsonValue>> = {}): ExpressionContext {
   return {
     tool: 'email.send',
+    egress: true,
     principal: { agent: 'outreach', user_id: 'u1', roles: ['sales'], scopes: ['email.send'], started_by: 'user' },
     run: { id: 'r1', source: 'console', step_path: 'agent', tainted: false, taint_sources: [] },
     arguments: args,

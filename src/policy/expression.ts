@@ -44,6 +44,8 @@ export interface Expression {
 
 export interface ExpressionContext {
   readonly tool: string
+  /** Whether the call carries its arguments out of the organization. */
+  readonly egress: boolean
   readonly principal: PrincipalView
   readonly run: RunView
   readonly arguments: JsonObject
@@ -97,6 +99,7 @@ const LANGUAGE = new Environment({
   limits: LIMITS,
 })
   .registerVariable('tool', 'string')
+  .registerVariable('egress', 'bool')
   .registerVariable('principal', { schema: PRINCIPAL_FIELDS })
   .registerVariable('run', { schema: RUN_FIELDS })
   .registerVariable('arguments', 'map')
@@ -149,6 +152,7 @@ function expressionOf(source: string, condition: Condition, types: Readonly<Reco
     evaluate(context) {
       const names: Record<string, Value> = Object.assign(Object.create(null), {
         tool: context.tool,
+        egress: context.egress,
         principal: context.principal,
         run: context.run,
         arguments: context.arguments,

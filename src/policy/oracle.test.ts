@@ -63,6 +63,7 @@ function oracle(source: string, { args, facts }: Question): Answer {
   ])
   const bindings = {
     tool: 'email.send',
+    egress: true,
     principal: toCel(PRINCIPAL),
     run: toCel(RUN),
     arguments: toCel(args),
@@ -75,7 +76,8 @@ function oracle(source: string, { args, facts }: Question): Answer {
 function ours(source: string, { args, facts }: Question): Answer | 'refused' {
   const compiled = compileExpression(source, { facts: FACTS })
   if (compiled.kind === 'invalid') return 'refused'
-  const context: ExpressionContext = { tool: 'email.send', principal: PRINCIPAL, run: RUN, arguments: args, facts }
+  const said = { principal: PRINCIPAL, run: RUN, arguments: args, facts }
+  const context: ExpressionContext = { tool: 'email.send', egress: true, ...said }
   try {
     return { kind: 'value', value: compiled.expression.evaluate(context) }
   } catch (error) {
@@ -130,6 +132,7 @@ const SHAPES: readonly (readonly [source: string, args: JsonObject, answer: bool
   ['!has(arguments.cc) || size(arguments.cc) == 0', { cc: [] }, true],
   ["principal.started_by != 'user' || !('admin' in principal.roles)", {}, false],
   ["principal.user_id == '' && run.source == 'api'", {}, true],
+  ['egress && run.tainted', {}, true],
   ["run.tainted && run.taint_sources.exists(s, s != 'crm.find')", {}, true],
   ["size(run.taint_sources) == 2 && 'web.fetch' in run.taint_sources && !run.tainted", {}, false],
   ["'vip' in labels && profile.tier == 'gold'", {}, true],

@@ -4,7 +4,7 @@ import type { PolicyCatalogue } from './catalogue.ts'
 import type { PolicySettings, PolicySnapshot, PolicySource } from './policy.ts'
 import { cachedPolicy } from './policy.ts'
 
-const CATALOGUE: PolicyCatalogue = { tools: new Map([['email.send', []]]), facts: new Map() }
+const CATALOGUE: PolicyCatalogue = { tools: new Map([['email.send', []]]), egress: new Set(), facts: new Map() }
 
 /** Answers what it was last told, and counts how often it was asked. */
 class Source implements PolicySource {

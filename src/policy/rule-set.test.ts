@@ -18,7 +18,9 @@ const CATALOGUE: PolicyCatalogue = {
     ['email.send', ['recipient_is_new', 'domain', 'open_deals']],
     ['email.archive', ['domain']],
     ['crm.find', []],
+    ['web.search', []],
   ]),
+  egress: new Set(['email.send', 'web.search']),
   facts: new Map(FACTS),
 }
 

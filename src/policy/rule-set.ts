@@ -28,6 +28,8 @@ export interface CompiledRules {
   readonly version: number
   /** The rules that are about this tool, in stored order. */
   matching(tool: string): readonly MatchingRule[]
+  /** Whether an enforced rule about this tool may want a person. One that cannot be read stops the call instead. */
+  mayAsk(tool: string): boolean
   /** Facts that an enforced rule about this tool reads. One that cannot be resolved is a fault of the decision. */
   factsNeeded(tool: string): readonly string[]
   /** Facts that only shadow rules read. One that cannot be resolved costs the shadow result and nothing else. */
@@ -67,10 +69,12 @@ export function compileRules(rules: readonly StoredRule[], catalogue: PolicyCata
         readsArguments: rule.expression?.readsArguments ?? false,
         fault: faultFor(rule, tool, catalogue),
       })),
+    mayAsk: (tool) =>
+      about(tool).some(({ identity }) => identity.mode === 'enforce' && identity.effect === 'require_approval'),
     factsNeeded: (tool) => factsOf(about(tool), tool, catalogue).enforced,
     factsForShadow: (tool) => factsOf(about(tool), tool, catalogue).shadow,
     evaluate(call, facts) {
-      const context = contextOf(call, facts)
+      const context = contextOf(call, facts, catalogue)
       return about(call.tool).map((rule) => read(rule, context, faultFor(rule, call.tool, catalogue)))
     },
   }
@@ -139,10 +143,15 @@ function factsOf(
   return { enforced, shadow: of('shadow').filter((fact) => !enforced.includes(fact)) }
 }
 
-function contextOf(call: PolicyCall, facts: Readonly<Record<string, JsonValue>>): ExpressionContext {
+function contextOf(
+  call: PolicyCall,
+  facts: Readonly<Record<string, JsonValue>>,
+  catalogue: PolicyCatalogue,
+): ExpressionContext {
   const { principal, runId, source, stepPath } = call.invocation
   return {
     tool: call.tool,
+    egress: catalogue.egress.has(call.tool),
     principal: {
       agent: principal.agent,
       user_id: principal.userId ?? '',

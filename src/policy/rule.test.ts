@@ -5,10 +5,10 @@ import { MAX_TTL_S, validateRule } from './rule.ts'
 
 const CATALOGUE = policyCatalogue(
   [
-    { name: 'email.send', policyFacts: ['recipient_is_new', 'domain'] },
-    { name: 'email.archive', policyFacts: ['domain'] },
-    { name: 'crm.upsert_person', policyFacts: [] },
-    { name: 'mcp.github.create-issue', policyFacts: [] },
+    { name: 'email.send', egress: true, policyFacts: ['recipient_is_new', 'domain'] },
+    { name: 'email.archive', egress: false, policyFacts: ['domain'] },
+    { name: 'crm.upsert_person', egress: false, policyFacts: [] },
+    { name: 'mcp.github.create-issue', egress: true, policyFacts: [] },
   ],
   [
     { name: 'recipient_is_new', type: 'bool' },

@@ -8,7 +8,7 @@ import {
   type InvokeOptions,
   type ToolInvoker,
 } from '../tools/invoker.ts'
-import type { JsonValue } from '../tools/json.ts'
+import { own, type JsonValue } from '../tools/json.ts'
 import type { ToolResult } from '../tools/models.ts'
 import { failure } from '../tools/result.ts'
 import type { Pause } from './run-store.ts'
@@ -131,27 +131,55 @@ async function refuseTurn(ports: SegmentPorts): Promise<SegmentOutcome | null> {
 export type PauseAnswer = { readonly kind: 'answered'; readonly results: readonly CallResult[] } | SegmentOutcome
 
 /**
- * Decides the proposals of one pause in their order, each on its own. The first that needs a person ends the execution;
- * the ones behind it are only foreseen, so that the person sees the whole turn at once.
+ * Decides the proposals of one pause, each on its own. The first that needs a person ends the execution; the ones behind
+ * it are only foreseen, so that the person sees the whole turn at once.
+ *
+ * Reads come last, and only once nothing waits any more: no journal remembers them, so each pass of a pause would make
+ * (and pay for) them again.
  */
 export async function answerPause(pause: Pause, ports: SegmentPorts): Promise<PauseAnswer> {
   const options = { authorizedBy: ports.authorizedBy, pauseId: pause.id }
-  const results: CallResult[] = []
+  const results = new Map<Proposal, ToolResult>()
+  const { writes, reads } = inOrder(pause.proposals, ports.invocation)
   let held: ApprovalRequired | null = null
-  for (const [index, proposal] of pause.proposals.entries()) {
+  const steps = [
+    ...writes.map((one) => ({ ...one, foresee: false })),
+    ...(reads.length > 0 && pause.proposals.length > 1 ? reads.map((one) => ({ ...one, foresee: true })) : []),
+    ...reads.map((one) => ({ ...one, foresee: false })),
+  ]
+  for (const { index, proposal, foresee } of steps) {
     // Before every call, not once a pause: with one call left, ten proposed sends are one send. Each proposal takes the
     // place its order gives it, so that the passes of one pause count it once.
     const ceiling = ceilingBeforeCall(ports.ceilings, placed(ports.use(), index))
     if (ceiling !== null && held === null) return { kind: 'limit_reached', reason: ceiling }
     if (ceiling !== null) break
-    const call = await invokeProposal(proposal, ports, { options, foresee: held !== null })
+    const call = await invokeProposal(proposal, ports, { options, foresee: foresee || held !== null })
     if (call.kind === 'ended') return call.outcome
     if (call.kind === 'held') held ??= call.approval
-    if (call.kind === 'result') results.push({ proposal, result: call.result })
+    if (call.kind === 'result') results.set(proposal, call.result)
   }
   if (held !== null) return { kind: 'needs_approval', expiresAt: held.expiresAt }
   ports.answered(pause.proposals.length)
-  return { kind: 'answered', results }
+  const answered = pause.proposals.flatMap((proposal): CallResult[] => {
+    const result = results.get(proposal)
+    return result === undefined ? [] : [{ proposal, result }]
+  })
+  return { kind: 'answered', results: answered }
+}
+
+interface Placed {
+  readonly proposal: Proposal
+  /** Its place in the turn. */
+  readonly index: number
+}
+
+function inOrder(
+  proposals: readonly Proposal[],
+  { contracts }: ToolInvocation,
+): { readonly writes: readonly Placed[]; readonly reads: readonly Placed[] } {
+  const placed = proposals.map((proposal, index) => ({ proposal, index }))
+  const isRead = ({ proposal }: Placed): boolean => own(contracts, proposal.toolName)?.sideEffects === 'read'
+  return { writes: placed.filter((one) => !isRead(one)), reads: placed.filter(isRead) }
 }
 
 type ProposalAnswer =
@@ -167,8 +195,8 @@ async function invokeProposal(
 ): Promise<ProposalAnswer> {
   try {
     if (how.foresee) {
-      await ports.inTurn(() => ports.invoker.foresee(proposal, ports.invocation, how.options))
-      return { kind: 'foreseen' }
+      const approval = await ports.inTurn(() => ports.invoker.foresee(proposal, ports.invocation, how.options))
+      return approval === null ? { kind: 'foreseen' } : { kind: 'held', approval }
     }
     const result = await ports.inTurn(() => ports.invoker.invoke(proposal, ports.invocation, how.options))
     const stop = stopOfResult(result)

@@ -1,6 +1,7 @@
-import type { CallLedger, ErrorReporter, Logger } from '../tools/invoker.ts'
+import type { CallLedger, ErrorReporter, Logger, PolicyEngine } from '../tools/invoker.ts'
 import type { JsonValue } from '../tools/json.ts'
 import { callRead, drain, type SegmentOutcome } from './drain-loop.ts'
+import { pausableReads } from './pausable-reads.ts'
 import { endingOf } from './run-ending.ts'
 import { SegmentLost, type RunStore, type Segment } from './run-store.ts'
 import { SegmentState, type SegmentDependencies } from './segment-state.ts'
@@ -11,6 +12,7 @@ import { UnreadableSession } from './unreadable-session.ts'
 export interface ExecutorDependencies extends SegmentDependencies {
   readonly store: RunStore
   readonly ledger: CallLedger
+  readonly policy: Pick<PolicyEngine, 'mayAsk'>
   readonly frameworks: ReadonlyMap<string, AgentFramework>
   readonly reporter: ErrorReporter
   readonly logger: Logger
@@ -72,11 +74,14 @@ export class AgentExecutor {
         message: `this deployment has no ${run.snapshot.framework} adapter`,
       }
     if (this.#deps.now() >= run.deadline) return { kind: 'limit_reached', reason: 'max_duration' }
+    const contracts = Object.values(run.snapshot.contracts)
+    const pausable = await pausableReads(this.#deps.policy, run.organizationId, contracts)
     const stop = stopSlot()
     const state: SegmentState = new SegmentState(segment, this.#deps, () => session.save())
     const session = framework.open({
       instructions: run.snapshot.instructions,
-      contracts: Object.values(run.snapshot.contracts),
+      contracts,
+      pausable,
       model: run.snapshot.model,
       saved: saved?.session ?? null,
       stop,

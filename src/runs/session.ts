@@ -1,7 +1,7 @@
 import type { JsonValue } from '../tools/json.ts'
 import type { ToolResult, ToolSpec } from '../tools/models.ts'
 
-/** A write or send the model asked for; the framework paused on it and holds nothing it could execute. */
+/** A write, a send or a pausable read the model asked for; the framework paused on it and holds nothing it could execute. */
 export interface Proposal {
   /** The framework's id of the call: where the result goes. Never a key: providers reuse ids. */
   readonly callId: string
@@ -76,6 +76,8 @@ export interface SessionRequest {
   readonly instructions: string
   /** The frozen contracts, in the order the definition names them. */
   readonly contracts: readonly ToolSpec[]
+  /** Reads that a person may have to be asked about: declared without an executor and proposed, as a write is. */
+  readonly pausable: ReadonlySet<string>
   readonly model: string
   readonly saved: SessionState | null
   readonly stop: StopSlot

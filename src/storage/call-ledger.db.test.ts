@@ -3,8 +3,10 @@ import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { admittedCall, allowing } from '../../test/setup/admitted-call.ts'
 import { testDatabase, type TestDatabase, unusedOrganization } from '../../test/setup/database.ts'
-import { readClaim, type ClaimReading, type JournalRow } from '../decision/journal.ts'
+import { readClaim, takeoverOf, type ClaimReading, type JournalRow } from '../decision/journal.ts'
 import type { LimitPeriod } from '../decision/limits.ts'
+import { plainSpec } from '../testing/plain-spec.ts'
+import type { ToolSpec } from '../tools/models.ts'
 import { emptySuccess } from '../tools/result.ts'
 import { callLedger } from './call-ledger.ts'
 import { unnamed } from './statement.ts'
@@ -28,9 +30,11 @@ interface Standing {
     readonly hash: string
     readonly attempt: number
     readonly leaseS: number
+    /** When the key was first taken. */
+    readonly firstS: number
     readonly counted: readonly string[]
   } | null
-  readonly onUnknown: 'reclaim' | 'ask'
+  readonly spec: Pick<ToolSpec, 'onUnknown' | 'downstreamKey' | 'downstreamKeyS' | 'timeoutS'>
   readonly rulesVersion: number
   readonly tool: boolean | null
   readonly grant: 'held' | 'withdrawn' | 'none' | 'of another agent' | 'of another tool'
@@ -54,11 +58,17 @@ const standing: fc.Arbitrary<Standing> = fc.record({
       hash: fc.constantFrom(HASHES[0], HASHES[0], HASHES[0], HASHES[1]),
       attempt: fc.integer({ min: 1, max: 4 }),
       leaseS: fc.constantFrom(-3600, -1, 600),
+      firstS: fc.constantFrom(-9000, -3500, -600),
       counted: fc.subarray([...RULES]),
     }),
     { freq: 4 },
   ),
-  onUnknown: fc.constantFrom('reclaim', 'ask'),
+  spec: fc.record({
+    onUnknown: fc.constantFrom('reclaim', 'reclaim', 'ask'),
+    downstreamKey: fc.boolean(),
+    downstreamKeyS: fc.constantFrom(null, 3600),
+    timeoutS: fc.constantFrom(30, 120),
+  }),
   rulesVersion: mostly<number>([VERSION], [VERSION - 1, VERSION + 1]),
   tool: mostly<boolean | null>([null, true], [false]),
   grant: mostly<Standing['grant']>(['held'], ['withdrawn', 'none', 'of another agent', 'of another tool']),
@@ -80,7 +90,7 @@ const standing: fc.Arbitrary<Standing> = fc.record({
 })
 
 /** The pure twin of the claim, and of what a limit adds to it. */
-function predicted({ row, onUnknown, ...ground }: Standing): ClaimReading {
+function predicted({ row, spec, ...ground }: Standing): ClaimReading {
   const now = new Date(0)
   const journal: JournalRow | null =
     row === null
@@ -90,6 +100,7 @@ function predicted({ row, onUnknown, ...ground }: Standing): ClaimReading {
           requestHash: row.hash,
           attempt: row.attempt,
           leaseUntil: new Date(row.leaseS * 1000),
+          firstClaimedAt: new Date(row.firstS * 1000),
           claimedAt: now,
         }
   const unmoved =
@@ -97,7 +108,7 @@ function predicted({ row, onUnknown, ...ground }: Standing): ClaimReading {
     ground.tool !== false &&
     ground.grant === 'held' &&
     ground.control !== 'cancelled'
-  const reading = readClaim(journal, { argsHash: HASHES[0], now, onUnknown }, unmoved)
+  const reading = readClaim(journal, { argsHash: HASHES[0], now, takeoverS: takeoverOf(spec) }, unmoved)
   const full = uncounted(row, ground).some(({ max, used }) => max !== null && used >= max)
   return reading === 'claimed' && full ? 'moved' : reading
 }
@@ -144,9 +155,9 @@ async function put({ row, ...ground }: Standing, { organizationId, runId, key }:
   }
   if (row !== null) {
     await query(
-      `INSERT INTO agent.idempotency_keys (organization_id, scope, key, run_id, status, request_hash, attempt, owner, lease_until, response, counted, completed_at)
+      `INSERT INTO agent.idempotency_keys (organization_id, scope, key, run_id, status, request_hash, attempt, owner, lease_until, response, counted, completed_at, first_claimed_at)
        VALUES ($1, 'tool.crm.note', $2, $3, $4, decode($5, 'hex'), $6, $3, now() + make_interval(secs => $7),
-         $8::json, $9::jsonb, CASE WHEN $8::json IS NOT NULL THEN now() END)`,
+         $8::json, $9::jsonb, CASE WHEN $8::json IS NOT NULL THEN now() END, now() + make_interval(secs => $10))`,
       [
         organizationId,
         key,
@@ -159,6 +170,7 @@ async function put({ row, ...ground }: Standing, { organizationId, runId, key }:
         row.counted.length === 0
           ? null
           : JSON.stringify(Object.fromEntries(row.counted.map((rule) => [rule, 'before']))),
+        row.firstS,
       ],
     )
   }
@@ -190,7 +202,7 @@ async function claimAndCompare(standing: Standing): Promise<ClaimReading> {
   const place: Place = { organizationId, runId: randomUUID(), key: `k:${randomUUID()}` }
   await put(standing, place)
   const before = await written(place)
-  const call = admittedCall({ ...place, argsHash: HASHES[0], onUnknown: standing.onUnknown })
+  const call = admittedCall({ ...place, argsHash: HASHES[0], spec: standing.spec })
   const ledger = callLedger(db.database, { newId: randomUUID })
   const outcome = await ledger.claim(call, allowing(standing.limits), { rulesVersion: VERSION, leaseS: LEASE_S })
   const expected = predicted(standing)
@@ -203,6 +215,10 @@ async function claimAndCompare(standing: Standing): Promise<ClaimReading> {
   const counts = uncounted(standing.row, standing)
   const attempt = (standing.row?.attempt ?? 0) + 1
   expect(outcome.attempt).toBe(attempt)
+  const firstAt = (journal: typeof after.journal) => journal[0]?.['first_claimed_at']
+  // Only an attempt that takes over a dead one goes on with its time.
+  if (standing.row?.status === 'processing') expect(firstAt(after.journal)).toEqual(firstAt(before.journal))
+  else expect(firstAt(after.journal)).toEqual(after.journal[0]?.['claimed_at'])
   expect(after.journal).toMatchObject([{ status: 'processing', request_hash: HASHES[0], attempt, owner: call.span.id }])
   const counted = (after.journal[0]?.['counted'] ?? {}) as Readonly<Record<string, string>>
   expect(Object.keys(counted).toSorted()).toEqual(
@@ -235,7 +251,7 @@ describe('racers that insert one key', () => {
     const runId = randomUUID()
     const ground: Standing = {
       row: null,
-      onUnknown: 'reclaim',
+      spec: plainSpec({ name: 'crm.note', sideEffects: 'write' }),
       rulesVersion: VERSION,
       tool: null,
       grant: 'held',

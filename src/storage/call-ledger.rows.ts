@@ -1,4 +1,4 @@
-import { readClaim, type JournalRow } from '../decision/journal.ts'
+import { readClaim, takeoverOf, type JournalRow } from '../decision/journal.ts'
 import type { LimitUse } from '../decision/limits.ts'
 import type { AdmittedCall, CallState, ClaimOutcome, FileOutcome, StoredResponse } from '../tools/invoker.ts'
 
@@ -9,6 +9,7 @@ interface JournalColumns {
   readonly request_hash: string | null
   readonly attempt: number | null
   readonly lease_until: Date | null
+  readonly first_claimed_at: Date | null
   readonly claimed_at: Date | null
   readonly response: StoredResponse['result'] | null
   readonly completed_at: Date | null
@@ -25,6 +26,7 @@ export interface OpenRow extends JournalColumns {
   readonly approval_state: 'pending' | 'approved' | 'rejected' | 'expired' | 'cancelled' | 'stale' | null
   readonly approval_note: string | null
   readonly approval_expires_at: Date | null
+  readonly approval_connection_id: string | null
   readonly spent_cents: number | null
   readonly taint_sources: readonly string[] | null
   readonly limit_uses: readonly LimitUse[] | null
@@ -81,7 +83,7 @@ export function claimOutcome(row: ClaimRow | undefined, call: AdmittedCall): Cla
   if (row === undefined) throw new Error(`organization ${call.invocation.organizationId} does not exist`)
   if (row.won !== null) return { kind: 'claimed', attempt: row.won }
   const journal = journalOf(row)
-  const question = { argsHash: call.argsHash, now: row.now, onUnknown: call.spec.onUnknown }
+  const question = { argsHash: call.argsHash, now: row.now, takeoverS: takeoverOf(call.spec) }
   const reading = readClaim(journal, question, row.unmoved)
   switch (reading) {
     case 'claimed':
@@ -102,10 +104,11 @@ export function claimOutcome(row: ClaimRow | undefined, call: AdmittedCall): Cla
 }
 
 function journalOf(row: JournalColumns): JournalRow | null {
-  const { status, request_hash: requestHash, attempt, lease_until: leaseUntil, claimed_at: claimedAt } = row
-  if (status === null || requestHash === null || attempt === null || leaseUntil === null || claimedAt === null)
-    return null
-  return { status, requestHash, attempt, leaseUntil, claimedAt }
+  const { status, request_hash: requestHash, attempt, lease_until: leaseUntil } = row
+  const { first_claimed_at: firstClaimedAt, claimed_at: claimedAt } = row
+  if (status === null || requestHash === null || attempt === null) return null
+  if (leaseUntil === null || firstClaimedAt === null || claimedAt === null) return null
+  return { status, requestHash, attempt, leaseUntil, firstClaimedAt, claimedAt }
 }
 
 function responseOf(row: JournalColumns): StoredResponse | null {
@@ -126,5 +129,6 @@ function approvalOf(row: OpenRow, call: AdmittedCall): CallState['approval'] {
     state: row.approval_state,
     note: row.approval_note,
     expiresAt: row.approval_expires_at,
+    connectionId: row.approval_connection_id,
   }
 }

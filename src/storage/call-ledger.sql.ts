@@ -19,7 +19,7 @@ function decisionValues(first: number): string {
     ${at(5)}::uuid, ${at(6)}::text, ${at(7)}::text, (${at(8)}::json) -> 'facts', (${at(8)}::json) -> 'shadow', ${at(9)}::uuid, clock_timestamp()`
 }
 
-const JOURNAL_COLUMNS = `j.status, encode(j.request_hash, 'hex') AS request_hash, j.attempt, j.lease_until, j.claimed_at, j.response, j.completed_at`
+const JOURNAL_COLUMNS = `j.status, encode(j.request_hash, 'hex') AS request_hash, j.attempt, j.lease_until, j.first_claimed_at, j.claimed_at, j.response, j.completed_at`
 
 /**
  * $1 organization, $2 run, $3 tool, $4 agent, $5 scope, $6 key, $7 arguments hash, $8 approvals, $9 spend?, $10 root run.
@@ -37,6 +37,7 @@ export const OPEN: Statement = {
       rc.cancel_requested_at IS NOT NULL AS cancelled, rc.cancel_reason,
       ${JOURNAL_COLUMNS}, j.counted,
       a.id AS approval_id, a.state AS approval_state, a.note AS approval_note, a.expires_at AS approval_expires_at,
+      a.connection_id AS approval_connection_id,
       CASE WHEN $9::boolean THEN (
         SELECT coalesce(sum(u.cost_cents), 0)::float8 FROM public.ai_usage_log u
         WHERE u.organization_id = $1 AND u.root_run_id = $10::uuid
@@ -56,7 +57,7 @@ export const OPEN: Statement = {
     LEFT JOIN agent.run_control rc ON rc.run_id = $2 AND rc.organization_id = $1
     LEFT JOIN agent.idempotency_keys j ON j.organization_id = $1 AND j.scope = $5 AND j.key = $6
     LEFT JOIN LATERAL (
-      SELECT id, state, note, expires_at FROM agent.approvals
+      SELECT id, state, note, expires_at, connection_id FROM agent.approvals
       WHERE organization_id = $1 AND run_id = $2 AND idempotency_key = $6 AND kind = 'action' AND action = $3
         AND arguments_hash = decode($7, 'hex')
         AND id IN (SELECT value::uuid FROM jsonb_array_elements_text($8::jsonb))
@@ -151,7 +152,7 @@ const COUNTING: Counting = {
 }
 
 /**
- * $12–$21 decision; $22 scope, $23 key, $24 lease seconds, $25 rules version, $26 agent, $27 a dead claim may be taken over, $28 counts.
+ * $12–$21 decision; $22 scope, $23 key, $24 lease seconds, $25 rules version, $26 agent, $27 seconds in which a dead claim may be taken over (null: always), $28 counts.
  * The claim is the authority: grant, rules, tool state and run control are compared in its own snapshot, so a revoke or
  * a cancel is ordered with it.
  */
@@ -161,22 +162,25 @@ const claim = ({ limits, columns, tally, over }: Counting): string => `
         AND EXISTS (
           SELECT FROM agent.grants g
           WHERE g.organization_id = $2 AND g.definition = $26 AND g.tool = $6 AND g.revoked_at IS NULL
-        ) AS unmoved
+        ) AS unmoved, clock_timestamp() AS at
       FROM agent.organizations o
       LEFT JOIN agent.tool_states ts ON ts.organization_id = $2 AND ts.tool = $6
       LEFT JOIN agent.run_control rc ON rc.run_id = $3 AND rc.organization_id = $2
       WHERE o.id = $2
     )${limits}, won AS (
       INSERT INTO agent.idempotency_keys AS k
-        (organization_id, scope, key, run_id, status, request_hash, attempt, owner, lease_until, claimed_at${columns.names})
+        (organization_id, scope, key, run_id, status, request_hash, attempt, owner, lease_until, first_claimed_at, claimed_at${columns.names})
       SELECT $2, $22::text, $23::text, $3, 'processing', decode($14, 'hex'), 1, $1,
-        clock_timestamp() + make_interval(secs => $24::float8), clock_timestamp()${columns.values}
+        ground.at + make_interval(secs => $24::float8), ground.at, ground.at${columns.values}
       FROM ground WHERE ground.unmoved
       ON CONFLICT (organization_id, scope, key) DO UPDATE
         SET status = 'processing', attempt = k.attempt + 1, owner = EXCLUDED.owner, lease_until = EXCLUDED.lease_until,
+          -- Who says "send again" starts anew; who takes over a dead claim goes on with it.
+          first_claimed_at = CASE WHEN k.status = 'reclaimable' THEN EXCLUDED.claimed_at ELSE k.first_claimed_at END,
           claimed_at = EXCLUDED.claimed_at${columns.again}
         WHERE k.request_hash = EXCLUDED.request_hash
-          AND (k.status = 'reclaimable' OR (k.status = 'processing' AND k.lease_until <= clock_timestamp() AND $27::boolean))
+          AND (k.status = 'reclaimable' OR (k.status = 'processing' AND k.lease_until <= clock_timestamp()
+              AND ($27::float8 IS NULL OR k.first_claimed_at + make_interval(secs => $27::float8) > clock_timestamp())))
       RETURNING k.attempt
     )${tally}, span AS (
       INSERT INTO agent.spans (${SPAN_COLUMNS}) SELECT ${SPAN_VALUES} FROM won
@@ -249,13 +253,17 @@ const OWN_COUNTERS = `c.organization_id = $2 AND c.period = ANY ((SELECT periods
 
 /**
  * $12 output, $13 scope, $14 key, $15 taint. A released call never happened, so what it was counted for is given back, in
- * the order in which counters are taken.
+ * the order in which counters are taken. A claim that was taken over is left behind with its lease over: the attempt before
+ * may have had its effect, and forgetting when that was would let a receiver forget it too.
  */
 export const RELEASE: Statement = {
   name: 'call_release',
   text: `
     WITH released AS (
-      DELETE FROM agent.idempotency_keys WHERE ${OWN_CLAIM} RETURNING counted
+      DELETE FROM agent.idempotency_keys WHERE ${OWN_CLAIM} AND first_claimed_at = claimed_at RETURNING counted
+    ), left_behind AS (
+      UPDATE agent.idempotency_keys SET lease_until = clock_timestamp() WHERE ${OWN_CLAIM} AND first_claimed_at < claimed_at
+      RETURNING 1
     ), counted AS (
       SELECT r.counted, ARRAY(SELECT key FROM jsonb_each_text(r.counted)) AS rules, ARRAY(SELECT value FROM jsonb_each_text(r.counted)) AS periods
       FROM released r WHERE r.counted IS NOT NULL
@@ -265,7 +273,7 @@ export const RELEASE: Statement = {
       UPDATE agent.rule_counters c SET used = c.used - 1
       WHERE ${OWN_COUNTERS} AND c.used > 0 AND (SELECT count(*) FROM counters) > 0
     ), span AS (${CLOSE_SPAN}), payload AS (${CLOSE_PAYLOAD}), taint AS (${taint('$15')})
-    SELECT EXISTS (SELECT FROM released) AS owned`,
+    SELECT EXISTS (SELECT FROM released) OR EXISTS (SELECT FROM left_behind) AS owned`,
 }
 
 /** $12 output, $13 scope, $14 key, $15 taint. The claim is left to its lease. */

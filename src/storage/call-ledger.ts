@@ -1,4 +1,5 @@
 import type { ClaimEnding } from '../decision/claim-ending.ts'
+import { takeoverOf } from '../decision/journal.ts'
 import { countsOf, type LimitCount } from '../decision/limits.ts'
 import type {
   AdmittedCall,
@@ -15,6 +16,7 @@ import type {
   SpanSubject,
 } from '../tools/invoker.ts'
 import { claimOutcome, fileOutcome, stateOf, type ClaimRow, type FileRow, type OpenRow } from './call-ledger.rows.ts'
+import { takesClaim } from '../tools/models.ts'
 import {
   CLAIM,
   CLAIM_COUNTED,
@@ -130,7 +132,7 @@ class SqlCallLedger implements CallLedger {
         expected.leaseS,
         expected.rulesVersion,
         call.invocation.principal.agent,
-        call.spec.onUnknown === 'reclaim',
+        takeoverOf(call.spec),
       ]
       const rows =
         counts.length === 0
@@ -187,7 +189,8 @@ class SqlCallLedger implements CallLedger {
         ? NO_DECISION
         : decisionValues(admitted, ending.decision, this.#options.newId())
     const values = [...closing.span, ...decision]
-    if (admitted?.key === null && ending.status === 'ok' && closing.taint === null) this.#enqueue(admitted, values)
+    if (admitted !== null && !takesClaim(admitted.spec) && ending.status === 'ok' && closing.taint === null)
+      this.#enqueue(admitted, values)
     else {
       await this.#database.query(CLOSE, [...values, closing.taint])
       this.#told(call)

@@ -69,7 +69,7 @@ export function holdValues(call: AdmittedCall, hold: Hold): SqlValue[] {
     JSON.stringify(call.invocation.principal),
     hold.ttlS,
     call.spec.version,
-    typeof call.args['connection_id'] === 'string' ? call.args['connection_id'] : null,
+    hold.connectionId,
   ]
 }
 

@@ -14,6 +14,8 @@ interface Claim {
   attempt: number
   owner: string
   live: boolean
+  /** Taken over from a worker that may have had the effect. */
+  inherited: boolean
   result: ToolResult | null
 }
 
@@ -86,7 +88,15 @@ export class LedgerModel {
     if (claim?.status === 'processing' && claim.live) return { kind: 'processing' } as const
     if (this.unknown(call)) return { kind: 'unknown' } as const
     const attempt = (claim?.attempt ?? 0) + 1
-    this.#claims.set(nameOf(call), { status: 'processing', attempt, owner: by.owner, live: true, result: null })
+    const inherited = claim?.status === 'processing'
+    this.#claims.set(nameOf(call), {
+      status: 'processing',
+      attempt,
+      owner: by.owner,
+      live: true,
+      inherited,
+      result: null,
+    })
     return { kind: 'claimed', attempt } as const
   }
 
@@ -97,7 +107,8 @@ export class LedgerModel {
     const claim = this.#claims.get(nameOf(call))
     if (claim?.status !== 'processing' || claim.owner !== by.owner) return 'stale'
     if (by.ending === 'complete') Object.assign(claim, { status: 'completed', result: by.result })
-    if (by.ending === 'release') this.#claims.delete(nameOf(call))
+    if (by.ending === 'release' && claim.inherited) claim.live = false
+    else if (by.ending === 'release') this.#claims.delete(nameOf(call))
     return 'owned'
   }
 

@@ -129,6 +129,7 @@ class Player {
       decision: ASK,
       ttlS: LEASE_S,
       pauseId: null,
+      connectionId: null,
     })
     const expected = this.#model.file(call, approvalId, 'action')
     assert.deepEqual(sketch(outcome), expected, `file ${call.tool} ${call.text}`)
@@ -185,6 +186,7 @@ class Player {
       decision: ASK,
       ttlS: LEASE_S,
       pauseId: null,
+      connectionId: null,
     })
     assert.deepEqual(
       sketch(outcome),

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Approval, ApprovalFilter, ApprovalStore, Decided, LockedApproval } from '../approvals/approval-store.ts'
 import { covers } from '../decision/coverage.ts'
-import { readClaim, type JournalRow } from '../decision/journal.ts'
+import { readClaim, takeoverOf, type JournalRow } from '../decision/journal.ts'
 import { NOTHING_COUNTED } from '../decision/limits.ts'
 import { argumentsHash } from '../tools/canonical.ts'
 import type {
@@ -18,6 +18,8 @@ import type { LedgerScene } from './ledger-suite.ts'
 interface Claim {
   row: JournalRow
   owner: string
+  /** Taken over from a worker that may have had the effect. */
+  inherited: boolean
   response: StoredResponse | null
 }
 
@@ -106,7 +108,7 @@ class MemoryStore implements CallLedger, ApprovalStore {
       }
     }
     const expiresAt = new Date(Date.now() + hold.ttlS * 1000)
-    this.#questions.push({ key: call.key ?? '', approval: approvalOf(call, hold, expiresAt) })
+    this.#questions.push({ key: call.key, approval: approvalOf(call, hold, expiresAt) })
     return { kind: 'filed', approvalId: hold.approvalId, expiresAt }
   }
 
@@ -122,11 +124,8 @@ class MemoryStore implements CallLedger, ApprovalStore {
       !this.cancelled &&
       !this.disabled.has(call.spec.name) &&
       !this.withdrawn.has(call.spec.name)
-    const reading = readClaim(
-      claim?.row ?? null,
-      { argsHash: call.argsHash, now, onUnknown: call.spec.onUnknown },
-      unmoved,
-    )
+    const question = { argsHash: call.argsHash, now, takeoverS: takeoverOf(call.spec) }
+    const reading = readClaim(claim?.row ?? null, question, unmoved)
     switch (reading) {
       case 'claimed': {
         const row: JournalRow = {
@@ -134,9 +133,11 @@ class MemoryStore implements CallLedger, ApprovalStore {
           requestHash: call.argsHash,
           attempt: (claim?.row.attempt ?? 0) + 1,
           leaseUntil: new Date(now.getTime() + expected.leaseS * 1000),
+          firstClaimedAt: claim?.row.status === 'processing' ? claim.row.firstClaimedAt : now,
           claimedAt: now,
         }
-        this.#claims.set(nameOf(call), { row, owner: call.span.id, response: null })
+        const inherited = claim?.row.status === 'processing'
+        this.#claims.set(nameOf(call), { row, owner: call.span.id, inherited, response: null })
         return { kind: 'claimed', attempt: row.attempt }
       }
       case 'completed':
@@ -158,7 +159,8 @@ class MemoryStore implements CallLedger, ApprovalStore {
     const claim = this.#claims.get(nameOf(call))
     if (claim?.owner !== call.span.id || claim.row.status !== 'processing') return 'stale'
     if (ending.claim === 'complete' && ending.result !== null) this.#complete(claim, ending.result)
-    if (ending.claim === 'release') this.#claims.delete(nameOf(call))
+    if (ending.claim === 'release' && claim.inherited) claim.row = { ...claim.row, leaseUntil: new Date(0) }
+    else if (ending.claim === 'release') this.#claims.delete(nameOf(call))
     return 'owned'
   }
 

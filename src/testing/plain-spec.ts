@@ -10,6 +10,7 @@ export function plainSpec(parts: Pick<ToolSpec, 'name' | 'sideEffects'> & Partia
     schemaHash: '0'.repeat(64),
     kind: 'internal',
     binding: { handlerKey: parts.name },
+    egress: parts.sideEffects === 'send',
     connection: null,
     timeoutS: 30,
     retry: 'none',
@@ -23,6 +24,7 @@ export function plainSpec(parts: Pick<ToolSpec, 'name' | 'sideEffects'> & Partia
     maxOutputBytes: null,
     itemKind: null,
     downstreamKey: false,
+    downstreamKeyS: null,
     onUnknown: 'reclaim',
     ...parts,
   }

@@ -57,6 +57,8 @@ export function refusal(code: ErrorCode, message: string): ToolResult {
 export interface SceneOptions {
   /** A read, a write and a send unless given. */
   readonly contracts?: readonly ToolSpec[]
+  /** None unless given. */
+  readonly pausable?: SessionRequest['pausable']
   /** Answers what it was asked, unless given. */
   readonly callRead?: SessionRequest['callRead']
 }
@@ -99,6 +101,7 @@ export class SessionScene {
     return {
       instructions: INSTRUCTIONS,
       contracts: this.#options.contracts ?? [READ, WRITE, SEND],
+      pausable: this.#options.pausable ?? new Set(),
       model: 'scripted/story',
       saved,
       stop,

@@ -7,6 +7,7 @@ import {
   CONTINUE,
   endOf,
   proposalsOf,
+  READ,
   refusal,
   results,
   SessionScene,
@@ -18,6 +19,44 @@ import {
 const send = (to: string) => ({ tool: 'email.send', args: { to } })
 
 export const PAUSES: readonly SessionCase[] = [
+  {
+    name: 'a pausable read is proposed like a write, in its place, and the framework runs nothing of it',
+    async run(make) {
+      const calls = [{ tool: READ.name, args: { q: 'jo' } }, send('a')]
+      const scene = new SessionScene(make, [{ calls }, { text: 'Done.' }], { pausable: new Set([READ.name]) })
+      const session = scene.open()
+      const proposals = proposalsOf(await advance(session, START))
+      assert.deepEqual(
+        proposals.map(({ toolName, args }) => ({ tool: toolName, args })),
+        calls,
+      )
+      assert.deepEqual(scene.reads, [])
+      const end = endOf(await advance(session, results(proposals, answer({ found: 1 }))))
+      assert.deepEqual(end, { kind: 'finished', text: 'Done.' })
+      assert.deepEqual(
+        scene.seen[1]?.callsOf(READ.name).map((call) => call.result),
+        [{ ok: true, data: { found: 1 } }],
+      )
+      assert.deepEqual(scene.reads, [])
+    },
+  },
+  {
+    name: 'a read that became pausable while the run waited is proposed from then on',
+    async run(make) {
+      const turns = [{ calls: [send('a')] }, { calls: [{ tool: READ.name, args: { q: 'jo' } }] }, { text: 'Done.' }]
+      const before = new SessionScene(make, turns)
+      const session = before.open()
+      const waiting = proposalsOf(await advance(session, START))
+      const after = new SessionScene(make, turns, { pausable: new Set([READ.name]) })
+      const resumed = after.resumed(session.save())
+      const proposals = proposalsOf(await advance(resumed, results(waiting, answer({ sent: true }))))
+      assert.deepEqual(
+        proposals.map(({ toolName }) => toolName),
+        [READ.name],
+      )
+      assert.deepEqual(after.reads, [])
+    },
+  },
   {
     name: 'R09 the writes of one turn are proposed together, in the order the model made them, equal ones each for itself',
     async run(make) {

@@ -33,13 +33,12 @@ export async function admitCall(ports: AdmissionPorts, subject: SpanSubject, arg
   const argsHash = argumentsHash(parsed.args)
   return {
     kind: 'admitted',
-    call: { ...subject, spec, args: parsed.args, argsHash, key: keyOf(subject, spec, argsHash) },
+    call: { ...subject, spec, args: parsed.args, argsHash, key: keyOf(subject, argsHash) },
   }
 }
 
-/** The journal key names run, step and arguments; the scope column names the tool and the organization. */
-function keyOf(subject: SpanSubject, spec: ToolSpec, argsHash: string): string | null {
-  if (spec.sideEffects === 'read') return null
+/** The key names run, step and arguments; the scope column of the journal names the tool and the organization. */
+function keyOf(subject: SpanSubject, argsHash: string): string {
   const { runId, stepPath } = subject.invocation
   return `${runId}:${stepPath}:${argsHash}`
 }

@@ -22,6 +22,8 @@ export interface ToolDeclaration<Name extends string = string> {
   readonly parse: (args: JsonObject) => ParseVerdict
   /** Writes the schemas once more; the registry compares, because a contract that changes by itself is none. */
   readonly emit: () => Readonly<Record<'input' | 'output', EmittedSchema>>
+  /** Accounts at vendors that a call may use; for the arithmetic of their limits. */
+  readonly vendors: readonly string[]
   /** Faults of the declared schemas, reported with every other when the registry is built. */
   readonly defects: readonly SchemaDefect[]
 }
@@ -56,14 +58,19 @@ interface CommonOptions<Name extends string, Input extends InputSchema, Output e
   readonly maxResults?: number
   readonly maxOutputBytes?: number
   readonly itemKind?: string
+  /** Names of the vendor accounts a call may use. */
+  readonly vendors?: readonly string[]
 }
 
 interface ReadOptions {
   readonly sideEffects: 'read'
+  /** The arguments leave the organization: a search engine, a data vendor. Written out for every vendor's read. */
+  readonly egress?: boolean
   readonly connection?: string
   readonly retry?: 'none' | 'safe'
   readonly repeatable?: undefined
   readonly downstreamKey?: undefined
+  readonly downstreamKeyS?: undefined
   readonly onUnknown?: undefined
 }
 
@@ -73,17 +80,21 @@ interface EffectOptions {
   readonly retry?: 'none'
   /** The handler passes `context.idempotencyKey` on, and the receiver honours it. */
   readonly downstreamKey?: boolean
+  /** Seconds for which the receiver remembers a key; without it, for ever. */
+  readonly downstreamKeyS?: number
   /** What a claim whose lease ran out means. `ask` for a send that cannot pass a key on, otherwise `reclaim`. */
   readonly onUnknown?: 'reclaim' | 'ask'
 }
 
 interface WriteOptions extends EffectOptions {
   readonly sideEffects: 'write'
+  readonly egress?: boolean
   readonly connection?: string
 }
 
 interface SendOptions extends EffectOptions {
   readonly sideEffects: 'send'
+  readonly egress?: undefined
   readonly connection: string
 }
 
@@ -131,6 +142,7 @@ function declare<Name extends string, Input extends InputSchema, Output extends 
     handler,
     parse: (args) => parseWith(options.input, args),
     emit,
+    vendors: Object.freeze([...(options.vendors ?? [])]),
     defects: [...input.defects, ...output.defects],
   }
 }
@@ -156,6 +168,7 @@ function specOf<Name extends string, Input extends InputSchema, Output extends O
     kind,
     binding: Object.freeze({ handlerKey: options.handlerKey ?? options.name }),
     sideEffects: options.sideEffects,
+    egress: options.egress ?? options.sideEffects === 'send',
     connection: options.connection ?? null,
     timeoutS: options.timeoutS ?? 30,
     retry: options.retry ?? 'none',
@@ -169,6 +182,7 @@ function specOf<Name extends string, Input extends InputSchema, Output extends O
     maxOutputBytes: options.maxOutputBytes ?? null,
     itemKind: options.itemKind ?? null,
     downstreamKey,
+    downstreamKeyS: options.downstreamKeyS ?? null,
     onUnknown: options.onUnknown ?? unknownDefault(options.sideEffects, downstreamKey),
   }
   return Object.freeze(spec)

@@ -13,6 +13,7 @@ import { executeCall } from './execute.ts'
 import { holdCall } from './hold.ts'
 import type { ToolInvocation } from './invocation.ts'
 import {
+  ApprovalRequired,
   CancelRequested,
   ClaimInFlight,
   type AdmittedCall,
@@ -29,7 +30,7 @@ import {
   type ToolInvoker,
   type UsageWriter,
 } from './invoker.ts'
-import type { ToolResult } from './models.ts'
+import { takesClaim, type ToolResult } from './models.ts'
 import type { ToolRegistry } from './registry.ts'
 import { failure, replayed } from './result.ts'
 import { insideSpan, openSpan } from './span.ts'
@@ -73,9 +74,13 @@ export class DefaultToolInvoker implements ToolInvoker {
     return insideSpan(this.#deps.ambient, subject, () => this.#run(subject, proposed, options))
   }
 
-  async foresee(proposed: ProposedCall, invocation: ToolInvocation, options: InvokeOptions = {}): Promise<void> {
+  async foresee(
+    proposed: ProposedCall,
+    invocation: ToolInvocation,
+    options: InvokeOptions = {},
+  ): Promise<ApprovalRequired | null> {
     const subject = openSpan(this.#deps, proposed, invocation)
-    await insideSpan(this.#deps.ambient, subject, () => this.#foresee(subject, proposed, options))
+    return insideSpan(this.#deps.ambient, subject, () => this.#foresee(subject, proposed, options))
   }
 
   async #run(subject: SpanSubject, { args }: ProposedCall, options: InvokeOptions): Promise<ToolResult> {
@@ -85,14 +90,16 @@ export class DefaultToolInvoker implements ToolInvoker {
     for (let round = 0; round < DECISION_ROUNDS; round += 1) {
       const verdict = await this.#guard(call, () => this.#decide(call, options))
       if (verdict.kind !== 'run') return this.#settle(call, verdict, options)
-      if (call.key === null) {
-        const counted = await this.#counted(call, verdict.record)
-        if (counted) return executeCall(this.#deps, call, { attempt: null, record: verdict.record })
+      const { record, connectionId } = verdict
+      if (!takesClaim(call.spec)) {
+        const counted = await this.#counted(call, record)
+        if (counted) return executeCall(this.#deps, call, { attempt: null, record, connectionId })
         continue
       }
       const expected = { rulesVersion: verdict.rulesVersion, leaseS: call.spec.timeoutS + LEASE_MARGIN_S }
-      const claim = await this.#deps.ledger.claim(call, verdict.record, expected)
-      if (claim.kind === 'claimed') return executeCall(this.#deps, call, { attempt: claim.attempt, record: null })
+      const claim = await this.#deps.ledger.claim(call, record, expected)
+      if (claim.kind === 'claimed')
+        return executeCall(this.#deps, call, { attempt: claim.attempt, record: null, connectionId })
       const lost = answerFromClaim(claim)
       if (lost !== null) return this.#settle(call, lost, options)
     }
@@ -107,7 +114,7 @@ export class DefaultToolInvoker implements ToolInvoker {
     const early = answerBeforePolicy(call, state, this.#deps.registry.get(call.spec.name))
     if (early.kind !== 'proceed') return early
     const policy = await this.#deps.policy.gather(call, state)
-    return decideByPolicy(call, { state, policy, approvedBy: early.approvedBy, accrual: this.#deps.accrual })
+    return decideByPolicy(call, { state, policy, approved: early.approved, accrual: this.#deps.accrual })
   }
 
   /** A read has no claim that could count it, so it is counted on its own before it runs. Most are about no limit. */
@@ -136,12 +143,17 @@ export class DefaultToolInvoker implements ToolInvoker {
     }
   }
 
-  async #foresee(subject: SpanSubject, { args }: ProposedCall, options: InvokeOptions): Promise<void> {
+  async #foresee(
+    subject: SpanSubject,
+    { args }: ProposedCall,
+    options: InvokeOptions,
+  ): Promise<ApprovalRequired | null> {
     const admission = await admitCall(this.#deps, subject, args)
-    if (admission.kind === 'refuse') return
+    if (admission.kind === 'refuse') return null
     const verdict = await this.#decide(admission.call, options)
-    if (verdict.kind !== 'ask') return
-    await holdCall(this.#deps, admission.call, { verdict, pauseId: options.pauseId ?? null })
+    if (verdict.kind !== 'ask' && verdict.kind !== 'pending') return null
+    const held = await holdCall(this.#deps, admission.call, { verdict, pauseId: options.pauseId ?? null })
+    return held.kind === 'held' && held.error instanceof ApprovalRequired ? held.error : null
   }
 
   /** A fault before anything was claimed: the segment ends, and the tree says at which call. */

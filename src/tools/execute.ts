@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { codeOf, endingOfClaim, type Observed } from '../decision/claim-ending.ts'
+import { connectionRequest } from './account.ts'
 import { boundResult } from './result-boundary.ts'
 import { callBudgetMs, DeadlineExceeded, withDeadline } from './deadline.ts'
 import {
@@ -22,9 +23,10 @@ import {
 } from './invoker.ts'
 import { meterOf } from './call-meter.ts'
 import type { Credential, HandlerContext } from './invocation.ts'
-import type { HandlerAnswer, ToolResult } from './models.ts'
+import { takesClaim, type HandlerAnswer, type ToolResult } from './models.ts'
 import { validateOutput } from './output-validation.ts'
 import type { ToolRegistry } from './registry.ts'
+import { redactError } from './redact-error.ts'
 import { redactText } from './redact.ts'
 import { failure, success } from './result.ts'
 
@@ -42,6 +44,8 @@ interface Claimed {
   readonly attempt: number | null
   /** Not yet written; a claim wrote its own. */
   readonly record: DecisionRecord | null
+  /** The account an approval was asked for; the call acts with this one and no other. */
+  readonly connectionId: string | null
 }
 
 /** Attempts of a read that declares `retry: 'safe'`, all inside its one timeout. */
@@ -58,7 +62,7 @@ interface Outcome {
 
 /** Connection, handler, boundary, and the ending of the claim. */
 export async function executeCall(ports: ExecutePorts, call: AdmittedCall, claimed: Claimed): Promise<ToolResult> {
-  const { observed, result, error } = await observe(ports, call)
+  const { observed, result, error } = await observe(ports, call, claimed)
   const closed = await ports.ledger.close(call, {
     claim: claimed.attempt === null ? null : endingOfClaim(observed),
     result,
@@ -73,7 +77,7 @@ export async function executeCall(ports: ExecutePorts, call: AdmittedCall, claim
   return result
 }
 
-async function observe(ports: ExecutePorts, call: AdmittedCall): Promise<Outcome> {
+async function observe(ports: ExecutePorts, call: AdmittedCall, claimed: Claimed): Promise<Outcome> {
   const ms = callBudgetMs(call.spec.timeoutS, call.invocation.deadline, ports.now())
   // Nothing outside saw this call, so unlike a timeout while the handler ran it can be forgotten.
   if (ms === 0) return failed('timeout_before', { message: 'the run is past its deadline; the call was not made' })
@@ -82,22 +86,29 @@ async function observe(ports: ExecutePorts, call: AdmittedCall): Promise<Outcome
   let answer: HandlerAnswer<unknown>
   try {
     answer = await withDeadline(ms, async (signal) => {
-      reached.credential = await resolveConnection(ports, call)
+      reached.credential = await resolveConnection(ports, call, claimed)
       signal.throwIfAborted()
       reached.handler = true
       const { credential } = reached
       return runHandler(ports, call, { credential, idempotencyKey: downstreamKey(call), signal, meter: metered.meter })
     })
   } catch (error) {
-    return classify(error, call, reached)
+    await reportRefusal(ports, call, { error, credential: reached.credential })
+    return withoutSecrets(classify(error, call, reached), reached)
   }
-  return passBoundary(call, answer, { usageId: metered.usageId(), secrets: secretsOf(reached) })
+  const crossing = { usageId: metered.usageId(), secrets: secretsOf(reached) }
+  return withoutSecrets(passBoundary(call, answer, crossing), reached)
 }
 
 /** How far a call got before it failed. */
 interface Reached {
   handler: boolean
   credential: Credential | null
+}
+
+/** What is raised goes to logs and reports, and a vendor's SDK may have put the key into it. */
+function withoutSecrets(outcome: Outcome, reached: Reached): Outcome {
+  return outcome.result === null ? { ...outcome, error: redactError(outcome.error, secretsOf(reached)) } : outcome
 }
 
 function secretsOf({ credential }: Reached): readonly string[] {
@@ -128,14 +139,28 @@ function passBoundary(call: AdmittedCall, answer: HandlerAnswer<unknown>, crossi
   }
 }
 
-async function resolveConnection(ports: ExecutePorts, call: AdmittedCall): Promise<Credential | null> {
-  if (call.spec.connection === null) return null
-  const chosen = Object.hasOwn(call.args, 'connection_id') ? call.args['connection_id'] : null
-  return ports.connections.resolve({
-    organizationId: call.invocation.organizationId,
-    provider: call.spec.connection,
-    connectionId: typeof chosen === 'string' ? chosen : null,
-  })
+async function resolveConnection(
+  ports: ExecutePorts,
+  call: AdmittedCall,
+  { connectionId }: Claimed,
+): Promise<Credential | null> {
+  const request = connectionRequest(call, connectionId)
+  return request === null ? null : ports.connections.resolve(request)
+}
+
+/**
+ * A handler that says the account is no longer accepted is believed: the next call is told at once, and a person is
+ * asked to connect it again.
+ */
+async function reportRefusal(
+  ports: ExecutePorts,
+  call: AdmittedCall,
+  { error, credential }: { readonly error: unknown; readonly credential: Credential | null },
+): Promise<void> {
+  if (credential === null || !(error instanceof ConnectionError) || error.code !== 'connection_expired') return
+  const { organizationId } = call.invocation
+  const { connectionId } = credential
+  await ports.connections.refused({ organizationId, connectionId, reason: `refused at ${call.toolName}` })
 }
 
 async function runHandler(
@@ -159,7 +184,7 @@ async function runHandler(
 
 /** The same key over retries, restarts and attempts, in a form any receiver's header takes. */
 function downstreamKey(call: AdmittedCall): string | null {
-  return call.key === null ? null : `${call.spec.name}:${call.key}`
+  return takesClaim(call.spec) ? `${call.spec.name}:${call.key}` : null
 }
 
 /** By exact class: a wrapper of a database fault must never read as a business failure. */
@@ -199,7 +224,7 @@ function classify(error: unknown, call: AdmittedCall, reached: Reached): Outcome
         message: 'the answer was lost; nobody knows whether the call took effect',
       })
     case ConnectionError:
-      return failed('connection', { error, message: error.message, named: (error as ConnectionError).code })
+      return failed('connection', { ...said, named: (error as ConnectionError).code, untrusted: false })
     default:
       return failed('raised', { error })
   }

@@ -1,5 +1,5 @@
 /** What a condition may read besides facts. A fact can take none of these names. */
-export const RESERVED_NAMES: readonly string[] = ['tool', 'principal', 'run', 'arguments']
+export const RESERVED_NAMES: readonly string[] = ['tool', 'egress', 'principal', 'run', 'arguments']
 
 export function isReserved(name: string): boolean {
   return RESERVED_NAMES.includes(name)

@@ -1,11 +1,21 @@
 import { refusedByPerson, type Refusal, type Verdict } from '../decision/path.ts'
 import { callBudgetMs, withDeadline } from './deadline.ts'
-import { ApprovalRequired, ReadHeld, type AdmittedCall, type CallLedger, type Logger } from './invoker.ts'
+import { accountOf } from './account.ts'
+import {
+  ApprovalRequired,
+  ReadHeld,
+  type AdmittedCall,
+  type CallLedger,
+  type ConnectionResolver,
+  type Logger,
+} from './invoker.ts'
+import { takesClaim } from './models.ts'
 import type { ToolRegistry } from './registry.ts'
 
 interface HoldPorts {
   readonly ledger: CallLedger
   readonly registry: ToolRegistry
+  readonly connections: Pick<ConnectionResolver, 'choose'>
   readonly logger: Logger
   readonly now: () => Date
   readonly newId: () => string
@@ -29,7 +39,7 @@ const PREVIEW_BYTES = 512
  */
 export async function holdCall(ports: HoldPorts, call: AdmittedCall, holding: Holding): Promise<Held> {
   const { verdict } = holding
-  if (call.key === null) {
+  if (!takesClaim(call.spec) && holding.pauseId === null) {
     const error = new ReadHeld(call.toolName)
     const decision = verdict.kind === 'ask' ? verdict.record : null
     await ports.ledger.close(call, {
@@ -56,6 +66,7 @@ export async function holdCall(ports: HoldPorts, call: AdmittedCall, holding: Ho
     decision: verdict.record,
     ttlS: verdict.ttlS,
     pauseId: holding.pauseId,
+    connectionId: await accountOf(ports.connections, call, null),
   })
   if (outcome.kind === 'rejected')
     return { kind: 'rejected', refusal: refusedByPerson({ state: 'rejected', note: outcome.note }) }

@@ -11,7 +11,10 @@ import type { ToolResult, ToolSpec } from './models.ts'
 export interface InvokeOptions {
   /** Approvals filed for the pause this segment resumes. One that names another proposal is ignored. */
   readonly authorizedBy?: readonly string[]
-  /** Groups the approvals filed for one pause, so that the segment after it finds them. */
+  /**
+   * Groups the approvals filed for one pause, so that the segment after it finds them. Given by a caller that holds the
+   * call at a pause; a read inside a framework's loop has none, and cannot wait for a person.
+   */
   readonly pauseId?: string
 }
 
@@ -34,9 +37,10 @@ export interface ToolInvoker {
   invoke(proposed: ProposedCall, invocation: ToolInvocation, options?: InvokeOptions): Promise<ToolResult>
   /**
    * Walks the same path to the decision and files the question if a person is needed; claims and executes nothing.
-   * Used for the proposals behind the first hold of a turn, so that a person sees the whole turn at once.
+   * Used for the proposals behind the first hold of a turn, so that a person sees the whole turn at once. Answers the
+   * question the call waits for, or null when it waits for nobody.
    */
-  foresee(proposed: ProposedCall, invocation: ToolInvocation, options?: InvokeOptions): Promise<void>
+  foresee(proposed: ProposedCall, invocation: ToolInvocation, options?: InvokeOptions): Promise<ApprovalRequired | null>
 }
 
 export class ApprovalRequired extends Error {
@@ -92,8 +96,8 @@ export interface AdmittedCall extends SpanSubject {
   readonly args: JsonObject
   /** Hex sha-256 over the RFC 8785 form of `args`. */
   readonly argsHash: string
-  /** `<run>:<step>:<args hash>`; derived once, used by open, file and claim. Null for a read, which takes no claim. */
-  readonly key: string | null
+  /** `<run>:<step>:<args hash>`; derived once, used by open, file and claim. A read files under it and never claims it. */
+  readonly key: string
 }
 
 /** The tool span of one call. */
@@ -141,6 +145,8 @@ export interface ApprovalRow {
   readonly state: ApprovalState
   readonly note: string | null
   readonly expiresAt: Date
+  /** The account the call was to act with when the person was asked. */
+  readonly connectionId: string | null
 }
 
 /** `action`: may this call run? `outcome`: it may have run and no answer came; did it arrive, or send again? */
@@ -154,6 +160,8 @@ export interface Hold {
   readonly decision: DecisionRecord
   readonly ttlS: number
   readonly pauseId: string | null
+  /** The account the call would act with; null when it needs none, or none can be used. */
+  readonly connectionId: string | null
 }
 
 export type FileOutcome =
@@ -230,6 +238,8 @@ export interface CallLedger {
 /** Loads the organization's rules and resolves the facts a matching rule mentions, once per decision. */
 export interface PolicyEngine {
   gather(call: AdmittedCall, ground: PolicyInput): Promise<PolicyReading>
+  /** The ones of these contracts that a person may have to be asked about, by the rules as they stand now. */
+  mayAsk(organizationId: string, contracts: readonly ToolSpec[]): Promise<ReadonlySet<string>>
 }
 
 /** What stage 2 needs of a call's state. */
@@ -247,6 +257,20 @@ export interface PolicyReading {
 export interface ConnectionResolver {
   /** @throws ConnectionError with a stable `connection_*` code */
   resolve(request: ConnectionRequest): Promise<Credential>
+  /**
+   * The id of the account `resolve` would take. Reads no secret.
+   * @throws ConnectionError as `resolve` does
+   */
+  choose(request: ConnectionRequest): Promise<string>
+  /** The provider refused the account's credential: it needs a person before it can be used again. */
+  refused(account: RefusedAccount): Promise<void>
+}
+
+export interface RefusedAccount {
+  readonly organizationId: string
+  readonly connectionId: string
+  /** For whoever reconnects it; holds nothing secret. */
+  readonly reason: string
 }
 
 export interface ConnectionRequest {

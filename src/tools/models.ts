@@ -30,6 +30,8 @@ export interface ToolSpec {
   readonly kind: ToolKind
   readonly binding: HandlerBinding | RemoteBinding
   readonly sideEffects: SideEffects
+  /** The call carries its arguments out of the organization: every send, and each read that asks an outside service. */
+  readonly egress: boolean
   /** Provider key the connection resolver must satisfy. */
   readonly connection: string | null
   /** Seconds. At most `STEP_BUDGET_S`. */
@@ -55,8 +57,18 @@ export interface ToolSpec {
   readonly itemKind: string | null
   /** The handler passes the idempotency key to the receiver, and the receiver honours it. */
   readonly downstreamKey: boolean
+  /**
+   * Seconds the receiver remembers a key, counted from the first attempt; null for a receiver that never forgets. Past
+   * them another attempt with the same key would be another effect, so a person is asked instead.
+   */
+  readonly downstreamKeyS: number | null
   /** What a claim whose lease ran out means: `reclaim` runs it again, `ask` lets a person say whether it arrived. */
   readonly onUnknown: 'reclaim' | 'ask'
+}
+
+/** Writes and sends are journalled; a read is not, and may be made again. */
+export function takesClaim({ sideEffects }: Pick<ToolSpec, 'sideEffects'>): boolean {
+  return sideEffects !== 'read'
 }
 
 export interface ToolError {

@@ -12,11 +12,11 @@ export interface CallOf {
   /** Hex sha-256. */
   readonly argsHash: string
   readonly key: string
-  readonly onUnknown?: ToolSpec['onUnknown']
+  readonly spec?: Partial<ToolSpec>
 }
 
 /** A call as the ledger gets it, for tests of the ledger alone. A new span every time. */
-export function admittedCall({ organizationId, runId, argsHash, key, onUnknown = 'reclaim' }: CallOf): AdmittedCall {
+export function admittedCall({ organizationId, runId, argsHash, key, spec = {} }: CallOf): AdmittedCall {
   return {
     invocation: {
       organizationId,
@@ -39,7 +39,7 @@ export function admittedCall({ organizationId, runId, argsHash, key, onUnknown =
     rootRunId: runId,
     toolName: SPEC.name,
     span: { id: randomUUID(), parentId: null, startedAt: new Date(), input: {} },
-    spec: { ...SPEC, onUnknown },
+    spec: { ...SPEC, ...spec },
     args: {},
     argsHash,
     key,

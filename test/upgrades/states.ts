@@ -43,6 +43,7 @@ export function replay(saved: SessionState | null): Replay {
   const session = aiSdkFramework({ resolveModel: () => model, maxRetries: 0 }).open({
     instructions: 'Help the sales team.',
     contracts: [READ, WRITE, SEND],
+    pausable: new Set(),
     model: 'scripted/story',
     saved,
     stop: stopSlot(),

@@ -5,7 +5,7 @@ import { declareTools, historyName } from './declare-tools.ts'
 const read = () => Promise.resolve('')
 
 test('T13 reads have something to execute, writes and sends have nothing', () => {
-  const { tools } = declareTools([READ, WRITE, SEND], read)
+  const { tools } = declareTools({ contracts: [READ, WRITE, SEND] }, read)
   expect(Object.entries(tools).map(([name, tool]) => [name, typeof tool.execute])).toEqual([
     ['crm_search_people', 'function'],
     ['crm_upsert_person', 'undefined'],
@@ -13,9 +13,15 @@ test('T13 reads have something to execute, writes and sends have nothing', () =>
   ])
 })
 
+test('a read that may have to wait for a person has nothing to execute either', () => {
+  const declared = declareTools({ contracts: [READ, WRITE], pausable: new Set([READ.name]) }, read)
+  expect(Object.values(declared.tools).map((tool) => typeof tool.execute)).toEqual(['undefined', 'undefined'])
+  expect([READ, WRITE].map((one) => declared.runsInLoop(one))).toEqual([false, false])
+})
+
 test('a read is handed on under its platform name, with the id of the call', async () => {
   const asked: unknown[] = []
-  const { tools } = declareTools([READ], (call) => {
+  const { tools } = declareTools({ contracts: [READ] }, (call) => {
     asked.push(call)
     return Promise.resolve('the answer')
   })
@@ -26,7 +32,7 @@ test('a read is handed on under its platform name, with the id of the call', asy
 })
 
 test('T66 both names of a tool lead to its contract, and nothing else does', () => {
-  const declared = declareTools([READ, SEND], read)
+  const declared = declareTools({ contracts: [READ, SEND] }, read)
   expect(declared.contractOf('email_send')).toBe(SEND)
   expect(declared.contractOf('email.send')).toBe(SEND)
   for (const name of ['constructor', '__proto__', 'toString', 'Email_Send', ' email_send', '']) {
@@ -36,14 +42,16 @@ test('T66 both names of a tool lead to its contract, and nothing else does', () 
 
 test('T67 two names that derive one are refused, and so is one name twice', () => {
   const pair = [contract('mcp.slack_send', 'send'), contract('mcp_slack.send', 'send')]
-  expect(() => declareTools(pair, read)).toThrow('mcp.slack_send and mcp_slack.send')
-  expect(() => declareTools([READ, READ], read)).toThrow('crm.search_people and crm.search_people')
+  expect(() => declareTools({ contracts: pair }, read)).toThrow('mcp.slack_send and mcp_slack.send')
+  expect(() => declareTools({ contracts: [READ, READ] }, read)).toThrow('crm.search_people and crm.search_people')
 })
 
 test('T68 a derived name over 64 characters is refused again when a segment is built', () => {
   const longest = `crm.${'a'.repeat(60)}`
-  expect(Object.keys(declareTools([contract(longest, 'read')], read).tools)[0]).toHaveLength(64)
-  expect(() => declareTools([contract(`${longest}b`, 'read')], read)).toThrow(/65 characters, at most 64/)
+  expect(Object.keys(declareTools({ contracts: [contract(longest, 'read')] }, read).tools)[0]).toHaveLength(64)
+  expect(() => declareTools({ contracts: [contract(`${longest}b`, 'read')] }, read)).toThrow(
+    /65 characters, at most 64/,
+  )
 })
 
 test('only a name that a provider takes back stands in the history', () => {

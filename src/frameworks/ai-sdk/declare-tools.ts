@@ -1,7 +1,7 @@
 import { jsonSchema, type JSONSchema7, type Tool, type ToolSet } from 'ai'
 import type { JsonValue } from '../../tools/json.ts'
 import { modelNames } from '../../tools/model-names.ts'
-import { MAX_MODEL_TOOL_NAME_LENGTH, modelToolName, type ToolSpec } from '../../tools/models.ts'
+import { MAX_MODEL_TOOL_NAME_LENGTH, modelToolName, takesClaim, type ToolSpec } from '../../tools/models.ts'
 import { providerSchema } from './provider-schema.ts'
 
 /** One read, asked for by the framework. */
@@ -13,12 +13,21 @@ export interface ReadCall {
   readonly args: JsonValue
 }
 
+/** The contracts of one segment. */
+export interface SegmentContracts {
+  readonly contracts: readonly ToolSpec[]
+  /** Reads that are proposed like writes; none unless given. */
+  readonly pausable?: ReadonlySet<string>
+}
+
 /** Runs one read and answers the text the model reads. Whatever it throws would become a text too, so it must not throw. */
 export type ReadExecutor = (call: ReadCall) => Promise<string>
 
 export interface DeclaredTools {
-  /** By model-facing name, in the order of the contracts. Reads have an `execute`; writes and sends have none. */
+  /** By model-facing name, in the order of the contracts. Reads have an `execute`; whatever may have to wait has none. */
   readonly tools: ToolSet
+  /** Whether calls of this contract run inside the framework's loop. */
+  runsInLoop(contract: ToolSpec): boolean
   /** The contract behind a name a model wrote, or undefined for a name this segment does not know. */
   contractOf(name: string): ToolSpec | undefined
 }
@@ -32,11 +41,17 @@ const MODEL_NAME = new RegExp(`^[a-zA-Z0-9_-]{1,${MAX_MODEL_TOOL_NAME_LENGTH}}$`
  *
  * @throws ModelNameCollision when two contracts share a model-facing name, or one is longer than providers accept
  */
-export function declareTools(contracts: readonly ToolSpec[], read: ReadExecutor): DeclaredTools {
+export function declareTools({ contracts, pausable }: SegmentContracts, read: ReadExecutor): DeclaredTools {
+  const runsInLoop = (contract: ToolSpec): boolean => !takesClaim(contract) && pausable?.has(contract.name) !== true
+  const declared = contracts.map((contract) => [
+    modelToolName(contract.name),
+    declare(contract, runsInLoop(contract) ? read : null),
+  ])
   const names = modelNames(contracts)
   const byPlatformName = new Map(contracts.map((contract) => [contract.name, contract]))
   return {
-    tools: Object.fromEntries(contracts.map((contract) => [modelToolName(contract.name), declare(contract, read)])),
+    tools: Object.fromEntries(declared) as ToolSet,
+    runsInLoop,
     // A model that was told platform names in its instructions may write one; the two sets of names cannot overlap.
     contractOf: (name) => byPlatformName.get(names.get(name) ?? name),
   }
@@ -52,11 +67,11 @@ export function historyName(written: string, contract: ToolSpec | undefined): st
   return MODEL_NAME.test(written) && !(written in Object.prototype) ? written : 'unknown_tool'
 }
 
-function declare(contract: ToolSpec, read: ReadExecutor): Tool {
+function declare(contract: ToolSpec, read: ReadExecutor | null): Tool {
   // Without a validate function the AI SDK hands on whatever JSON the model wrote, so that only the invoker judges it.
   const inputSchema = jsonSchema<JsonValue>(providerSchema(contract.inputSchema) as JSONSchema7)
   const { description } = contract
-  if (contract.sideEffects !== 'read') return { description, inputSchema, outputSchema: jsonSchema({}) }
+  if (read === null) return { description, inputSchema, outputSchema: jsonSchema({}) }
   const toolName = contract.name
   return {
     description,

@@ -2,6 +2,7 @@ import type { LanguageModelUsage, ModelMessage, ToolSet } from 'ai'
 import type { Approval } from '../../approvals/approval-store.ts'
 import type { Bailiff } from '../../bailiff.ts'
 import { DEFAULT_CEILINGS, type RunSnapshot } from '../../runs/definition.ts'
+import { pausableReads } from '../../runs/pausable-reads.ts'
 import { answerPause, callRead, outcomeOf, type SegmentOutcome } from '../../runs/drain-loop.ts'
 import { endingOf, type FinalOutcome } from '../../runs/run-ending.ts'
 import type { Pause, Segment } from '../../runs/run-store.ts'
@@ -12,7 +13,7 @@ import { UnreadableSession } from '../../runs/unreadable-session.ts'
 import type { Actor, RunCeilings } from '../../tools/invocation.ts'
 import { modelToolName } from '../../tools/models.ts'
 import { modelPayload } from '../../tools/render.ts'
-import { declareTools, type DeclaredTools } from './declare-tools.ts'
+import { declareTools, type DeclaredTools, type SegmentContracts } from './declare-tools.ts'
 import { guardedCalls } from './guarded-calls.ts'
 import type { LanguageModel } from './model-types.ts'
 import { callIds } from './transcript.ts'
@@ -58,7 +59,7 @@ export interface GovernedRun {
   readonly status: GovernedStatus
   /** The conversation as the model is to see it. */
   readonly messages: ModelMessage[]
-  /** Reads run inside your loop; writes and sends have no executor, so the loop stops on them. */
+  /** Reads run inside your loop; whatever may have to wait for a person has no executor, so the loop stops on it. */
   readonly tools: ToolSet
   /**
    * Your model, with its calls judged as it wrote them: arguments that do not say one thing only (a key twice, a number
@@ -166,22 +167,29 @@ async function openRun(bailiff: Bailiff, runId: string, fresh: ConversationState
         : `run ${runId} cannot go on: ${begun.kind}`,
     )
   const { segment } = begun
-  const run = await opened(bailiff, segment, () => {
+  const run = await opened(bailiff, segment, async () => {
     const conversation = fresh ?? restoreState(segment.saved?.session ?? null)
-    return new OwnLoopRun(bailiff, segment, conversation)
+    const contracts = Object.values(segment.run.snapshot.contracts)
+    const pausable = await pausableReads(core.policy, organizationId, contracts)
+    return new OwnLoopRun(bailiff, segment, { conversation, contracts: { contracts, pausable } })
   })
   if (fresh === null) await run.resume()
   return run
 }
 
 /** What this build cannot open stays a run that another build can continue, and says why it did not go on here. */
-async function opened<T>({ core }: Bailiff, segment: Segment, open: () => T): Promise<T> {
+async function opened<T>({ core }: Bailiff, segment: Segment, open: () => Promise<T>): Promise<T> {
   try {
-    return open()
+    return await open()
   } catch (error) {
     await core.stores.runs.release(segment, error instanceof UnreadableSession ? error.message : LEFT)
     throw error
   }
+}
+
+interface OpeningParts {
+  readonly conversation: ConversationState
+  readonly contracts: SegmentContracts
 }
 
 class OwnLoopRun implements GovernedRun {
@@ -194,7 +202,7 @@ class OwnLoopRun implements GovernedRun {
   #conversation: ConversationState
   #status: GovernedStatus = { kind: 'ready' }
 
-  constructor(bailiff: Bailiff, segment: Segment, conversation: ConversationState) {
+  constructor(bailiff: Bailiff, segment: Segment, { conversation, contracts }: OpeningParts) {
     this.runId = segment.run.id
     this.#bailiff = bailiff
     this.#segment = segment
@@ -206,7 +214,7 @@ class OwnLoopRun implements GovernedRun {
       onChange: core.live.changed,
     }
     this.#state = new SegmentState(segment, dependencies, () => saveState(this.#conversation))
-    this.#declared = declareTools(Object.values(segment.run.snapshot.contracts), async ({ toolName, args }) => {
+    this.#declared = declareTools(contracts, async ({ toolName, args }) => {
       const result = await callRead(toolName, args, { ...this.#state.ports, stop: this.#stop })
       return modelPayload(result, modelToolName(toolName))
     })

@@ -26,7 +26,8 @@ export interface AiSdkOptions {
 }
 
 const DEFAULT_RETRIES = 2
-const DEFAULT_READ_CONCURRENCY = 4
+/** Reads of one turn that run at the same time, unless it is told otherwise. */
+export const READ_CONCURRENCY = 4
 
 /** The adapter for the Vercel AI SDK, version 7. */
 export function aiSdkFramework(options: AiSdkOptions): AgentFramework {
@@ -51,7 +52,7 @@ class AiSdkSession implements AgentSession {
   constructor(request: SessionRequest, options: AiSdkOptions) {
     this.#request = request
     this.#options = options
-    this.#declared = declareTools(request.contracts, (call) => this.#read(call))
+    this.#declared = declareTools(request, (call) => this.#read(call))
     this.#state = restoreState(request.saved)
   }
 
@@ -120,7 +121,7 @@ class AiSdkSession implements AgentSession {
       nameInHistory: (written) => historyName(written, this.#declared.contractOf(written)),
       signal,
       maxRetries: this.#options.maxRetries ?? DEFAULT_RETRIES,
-      readConcurrency: this.#options.readConcurrency ?? DEFAULT_READ_CONCURRENCY,
+      readConcurrency: this.#options.readConcurrency ?? READ_CONCURRENCY,
     }
   }
 
@@ -132,7 +133,8 @@ class AiSdkSession implements AgentSession {
       const contract = this.#declared.contractOf(name)
       const toolName = contract?.name ?? name.slice(0, MAX_UNKNOWN_NAME_LENGTH)
       // The AI SDK has not run a read it found invalid; the invoker refuses that in the closed set of codes.
-      if (contract?.sideEffects === 'read') answers.set(callId, await this.#read({ callId, toolName, args }))
+      if (contract !== undefined && this.#declared.runsInLoop(contract))
+        answers.set(callId, await this.#read({ callId, toolName, args }))
       else proposals.push({ callId, toolName, args })
     }
     return { answers, proposals }
