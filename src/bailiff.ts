@@ -2,6 +2,8 @@ import { createCore, type Core } from './core.ts'
 import type { Approval, ApprovalFilter } from './approvals/approval-store.ts'
 import type { AnswerOutcome, Decider } from './approvals/service.ts'
 import type { SecretSource } from './connections/connection.ts'
+import type { ConnectionProvider } from './connections/provider.ts'
+import type { VaultOptions } from './connections/vault/key-provider.ts'
 import type { RuleLimit } from './decision/limits.ts'
 import type { Effect } from './decision/stage-two.ts'
 import type { Page } from './runs/run-store.ts'
@@ -20,7 +22,7 @@ export interface Rule<Name extends string> {
   readonly name: string
   readonly tools: readonly (Name | '*' | `${string}.*`)[]
   /**
-   * CEL over `tool`, `principal`, `run`, `arguments` and the facts the tools declare. Absent matches every call.
+   * CEL over `tool`, `egress`, `principal`, `run`, `arguments` and the facts the tools declare. Absent matches every call.
    * `run.tainted` is true once untrusted content entered the run tree, `run.taint_sources` names the tools it came from.
    */
   readonly when?: string
@@ -51,6 +53,10 @@ export interface BailiffOptions<Declarations extends readonly ToolDeclaration[]>
     readonly settings?: Partial<OrganizationSettings>
   }
   readonly secrets?: SecretSource
+  /** Accounts that people can connect: `core.connections`. */
+  readonly providers?: readonly ConnectionProvider[]
+  /** Seals the secrets of those connections. */
+  readonly vault?: VaultOptions
   readonly prices?: PriceTable
   readonly logger?: Logger
   readonly reporter?: ErrorReporter

@@ -1,7 +1,12 @@
 import { v7 as uuidv7 } from 'uuid'
 import { approvalsService, type ApprovalsService } from './approvals/service.ts'
 import type { SecretSource } from './connections/connection.ts'
-import { connectionResolver } from './connections/resolver.ts'
+import type { ConnectionProvider } from './connections/provider.ts'
+import type { ConnectionAdministration } from './connections/repository.ts'
+import type { ConnectionService } from './connections/service.ts'
+import { envKeyProvider } from './connections/vault/env-keys.ts'
+import type { VaultOptions } from './connections/vault/key-provider.ts'
+import { connectionParts } from './connections/wiring.ts'
 import { checkAccrual } from './decision/accrual.ts'
 import { policyCatalogue, type PolicyCatalogue } from './policy/catalogue.ts'
 import { policyEngine } from './policy/engine.ts'
@@ -13,7 +18,9 @@ import { liveEvents, type LiveEvents } from './spans/live-events.ts'
 import type { SpanStore } from './spans/span-store.ts'
 import { approvalStore } from './storage/approval-store.ts'
 import { callLedger } from './storage/call-ledger.ts'
-import { connectionStore, type ConnectionAdministration } from './storage/connection-store.ts'
+import { exclusiveRenewal } from './storage/connection-renewal.ts'
+import { signInStore } from './storage/connection-sign-ins.ts'
+import { connectionStore } from './storage/connection-store.ts'
 import type { Database } from './storage/database.ts'
 import { definitionStore, type DefinitionStore } from './storage/definition-store.ts'
 import { grantStore, type GrantStore } from './storage/grant-store.ts'
@@ -25,6 +32,7 @@ import { ruleStore, type RuleStore } from './storage/rule-store.ts'
 import { runStore } from './storage/run-store.ts'
 import { spanStore } from './storage/span-store.ts'
 import { usageWriter } from './storage/usage-writer.ts'
+import { credentialStore } from './storage/vault-store.ts'
 import { toolStore, type ToolStore } from './storage/tool-store.ts'
 import { DefaultToolInvoker } from './tools/default-invoker.ts'
 import type { ToolDeclaration } from './tools/declarations.ts'
@@ -35,6 +43,7 @@ import type {
   ConnectionResolver,
   ErrorReporter,
   Logger,
+  PolicyEngine,
   ToolInvoker,
 } from './tools/invoker.ts'
 import { buildRegistry, type ToolRegistry } from './tools/registry.ts'
@@ -46,6 +55,10 @@ export interface CoreOptions {
   readonly facts?: readonly FactResolver[]
   /** Where credentials come from. Without one, a tool that declares a connection answers `connection_required`. */
   readonly secrets?: SecretSource
+  /** Accounts that people of the organization can connect. */
+  readonly providers?: readonly ConnectionProvider[]
+  /** Seals the secrets of connections. Without one, no connection can be made with a secret. */
+  readonly vault?: VaultOptions
   readonly prices?: PriceTable
   readonly logger?: Logger
   readonly reporter?: ErrorReporter
@@ -65,7 +78,9 @@ export interface Core {
   readonly registry: ToolRegistry
   readonly invoker: ToolInvoker
   readonly ledger: CallLedger
+  readonly policy: PolicyEngine
   readonly approvals: ApprovalsService
+  readonly connections: ConnectionService
   readonly ambient: AmbientSpans
   readonly live: LiveEvents
   readonly prices: PriceBook
@@ -100,6 +115,8 @@ const SILENT: Logger = { info: () => undefined, warn: () => undefined, error: ()
 /**
  * Applies pending migrations and wires the parts.
  * @throws RegistryError names every fault of every tool
+ * @throws ValidationError names every fault of every connection provider
+ * @throws VaultKeyError for a vault key that is not usable
  */
 export async function createCore(options: CoreOptions): Promise<Core> {
   const { database } = options
@@ -115,11 +132,8 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   )
   const live = liveEvents()
   const ledger = instrument('ledger', callLedger(database, { newId: shared.newId, onSpan: live.changed }))
-  const secrets = options.secrets ?? NO_SECRETS
-  const connections: ConnectionResolver = instrument(
-    'connections',
-    connectionResolver({ store: stores.connections, secrets }),
-  )
+  const accounts = accountsOf(options, { store: stores.connections, ...shared })
+  const connections: ConnectionResolver = instrument('connections', accounts.resolver)
   const source = policySource(database)
   const policy = instrument(
     'policy',
@@ -146,7 +160,9 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     registry,
     invoker,
     ledger,
+    policy,
     approvals,
+    connections: accounts.service,
     ambient: AMBIENT,
     live,
     prices: priceBook(options.prices),
@@ -167,6 +183,22 @@ function sharedOf(options: CoreOptions): Pick<Core, 'logger' | 'reporter' | 'now
     report: (error, context) => logger.error('a fault needs an operator', { error, ...context }),
   }
   return { logger, reporter, now: options.now ?? (() => new Date()), newId: () => uuidv7() }
+}
+
+interface AccountParts extends Pick<Core, 'logger' | 'now' | 'newId'> {
+  readonly store: ConnectionAdministration
+}
+
+function accountsOf({ database, providers, secrets, vault }: CoreOptions, parts: AccountParts) {
+  return connectionParts({
+    ...parts,
+    credentials: credentialStore(database),
+    signIns: signInStore(database),
+    exclusively: exclusiveRenewal(database),
+    providers: providers ?? [],
+    secrets: secrets ?? NO_SECRETS,
+    keys: vault === undefined ? null : 'keys' in vault ? vault.keys : envKeyProvider(vault.key),
+  })
 }
 
 const NO_SECRETS: SecretSource = { read: () => Promise.resolve({}) }

@@ -1,7 +1,10 @@
 export { createBailiff, type Answer, type Bailiff, type BailiffOptions, type Rule } from './bailiff.ts'
 export type { Approval, ApprovalFilter } from './approvals/approval-store.ts'
 export type { AnswerOutcome } from './approvals/service.ts'
-export type { Connection, ConnectionState, SecretSource } from './connections/connection.ts'
+export type { Connection, ConnectionRecord, ConnectionState, SecretSource } from './connections/connection.ts'
+export type { ConnectionProvider, OAuth2Auth, SecretAuth } from './connections/provider.ts'
+export type { ConnectionService } from './connections/service.ts'
+export type { KeyProvider, VaultOptions } from './connections/vault/key-provider.ts'
 export { DEFAULT_CEILINGS, type AgentDefinition } from './runs/definition.ts'
 export type { Page } from './runs/run-store.ts'
 export type { Database } from './storage/database.ts'
@@ -9,6 +12,7 @@ export type { OrganizationSettings } from './storage/organization-store.ts'
 export { internalTool, vendorTool, type ToolDeclaration, type ToolOptions } from './tools/declarations.ts'
 export {
   ConflictError,
+  ConnectionError,
   ERROR_CODES,
   NotFoundError,
   OutcomeUnknownError,

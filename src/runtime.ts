@@ -36,6 +36,7 @@ export function createRuntime(core: Core, options: RuntimeOptions): Runtime {
     store: core.stores.runs,
     invoker: core.invoker,
     ledger: core.ledger,
+    policy: core.policy,
     ambient: core.ambient,
     frameworks: new Map(options.frameworks.map((framework) => [framework.name, framework])),
     prices: core.prices,

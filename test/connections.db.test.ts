@@ -157,10 +157,18 @@ test('R37 a connection is connected, needs attention or is revoked, and revoked 
   expect(await change('needs_reauth')).toEqual({ kind: 'refused', state: 'revoked' })
   const stored = w.core.stores.connections.create({ organizationId, provider: 'email', label: 'x', settings: {} })
   expect(Object.keys((await stored).connection).toSorted()).toEqual([
+    'account',
+    'auth',
+    'changedAt',
+    'changedBy',
+    'createdAt',
+    'expiresAt',
     'id',
     'label',
     'organizationId',
     'provider',
+    'reauthReason',
+    'scope',
     'settings',
     'state',
   ])

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import type { ConnectionProvider } from '../src/connections/provider.ts'
+import type { VaultOptions } from '../src/connections/vault/key-provider.ts'
 import { type Core, createCore } from '../src/core.ts'
 import { aiSdkFramework } from '../src/frameworks/ai-sdk/index.ts'
 import type { RuleDraft } from '../src/policy/rule.ts'
@@ -84,13 +86,20 @@ export function notesConfig(options: { readonly closed?: string[]; readonly part
 /** The whole HTTP surface on a database, without a socket and without time: `engine.settle()` lets runs go on. */
 export async function serverApp(
   database: Database,
-  options: { readonly hosting?: Partial<Hosting>; readonly now?: () => Date } = {},
+  options: {
+    readonly hosting?: Partial<Hosting>
+    readonly now?: () => Date
+    readonly providers?: readonly ConnectionProvider[]
+    readonly vault?: VaultOptions
+  } = {},
 ): Promise<ServerApp> {
   const written: string[] = []
   const core = await createCore({
     database,
     tools: notesTools(written),
     ...(options.now === undefined ? {} : { now: options.now }),
+    ...(options.providers === undefined ? {} : { providers: options.providers }),
+    ...(options.vault === undefined ? {} : { vault: options.vault }),
   })
   const { id: organizationId } = await core.stores.organizations.ensure({
     id: core.newId(),
@@ -122,7 +131,13 @@ export async function serverApp(
     identities,
     closing: closing.signal,
     about: { model: MODEL, scripted: true, database: database.dialect },
-    hosting: { loopback: true, trustProxy: false, cookieName: 'session', ...options.hosting },
+    hosting: {
+      loopback: true,
+      trustProxy: false,
+      publicUrl: 'http://127.0.0.1:4400',
+      cookieName: 'session',
+      ...options.hosting,
+    },
   })
   const request = async (path: string, { as, method = 'GET', body, headers }: RequestOptions = {}): Promise<Response> =>
     app.request(path, {

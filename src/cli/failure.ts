@@ -14,6 +14,7 @@ const USAGE_ERRORS: readonly string[] = ['SettingsError', 'ConfigError']
 const EXPLAINED_ERRORS: readonly string[] = [
   'ListenError',
   'PlatformError',
+  'VaultKeyMissing',
   'DataFolderInUse',
   'DatabaseUnavailable',
   'MigrationRefused',

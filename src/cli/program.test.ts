@@ -33,6 +33,13 @@ test('every command is described and takes --json', () => {
     'keys list',
     'keys create',
     'keys revoke',
+    'connect',
+    'connections list',
+    'connections reconnect',
+    'connections revoke',
+    'vault status',
+    'vault rotate',
+    'vendors arithmetic',
   ])
   for (const { command } of all) {
     expect(command.description()).not.toBe('')

@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs'
 import { Command, Option } from 'commander'
 import type { ApprovalListOptions, ApproveOptions, RejectOptions } from './commands/approvals.ts'
 import type { RunOptions } from './commands/run.ts'
+import type { ArithmeticOptions } from './commands/vendors.ts'
+import type { ConnectionListOptions, ConnectOptions } from './commands/connections.ts'
 import type { NewKeyOptions } from './commands/keys.ts'
 import type { RunListOptions } from './commands/runs.ts'
 import type { StartOptions } from './commands/start.ts'
@@ -23,6 +25,9 @@ export function buildProgram(): Command {
   addApprovalCommands(program)
   addToolCommands(program)
   addKeyCommands(program)
+  addConnectionCommands(program)
+  addVaultCommands(program)
+  addVendorCommands(program)
   return program
 }
 
@@ -155,6 +160,20 @@ function addToolCommands(program: Command): void {
   )
 }
 
+function addVendorCommands(program: Command): void {
+  const vendors = program.command('vendors').description('look at accounts of data vendors')
+  command(
+    vendors,
+    'arithmetic',
+    'what a config can ask of each vendor at the same time, against what its account takes',
+  )
+    .option(...CONFIG)
+    .option('--processes <count>', 'servers that share the database', '1')
+    .action(async (options: CommonOptions & ArithmeticOptions) => {
+      await (await import('./commands/vendors.ts')).arithmetic(contextOf(options), options)
+    })
+}
+
 function addKeyCommands(program: Command): void {
   const keys = program.command('keys').description('make and revoke API keys')
   remote(keys, 'list', 'keys, without their secrets').action(async (options: CommonOptions) => {
@@ -169,6 +188,53 @@ function addKeyCommands(program: Command): void {
   remote(keys, 'revoke <id>', 'refuse a key from now on').action(async (id: string, options: CommonOptions) => {
     await (await import('./commands/keys.ts')).revokeKey(contextOf(options), id)
   })
+}
+
+const SETTING = [
+  '--setting <name=value>',
+  'a public setting, such as host=mail.acme.test; repeat it for several',
+  (value: string, before: readonly string[]) => [...before, value],
+  [] as readonly string[],
+] as const
+
+function addConnectionCommands(program: Command): void {
+  remote(program, 'connect <provider>', 'connect an account; its secret is asked for, or piped in')
+    .option('--label <text>', 'what people and agents call it', 'main')
+    .option(...SETTING)
+    .action(async (provider: string, options: CommonOptions & ConnectOptions) => {
+      await (await import('./commands/connections.ts')).connect(contextOf(options), provider, options)
+    })
+  const connections = program.command('connections').description('look at connected accounts, renew and remove them')
+  remote(connections, 'list', 'connections, without their secrets')
+    .option('--provider <name>', 'of one provider')
+    .addOption(new Option('--state <state>', 'in one state').choices(['connected', 'needs_reauth', 'revoked']))
+    .action(async (options: CommonOptions & ConnectionListOptions) => {
+      await (await import('./commands/connections.ts')).listConnections(contextOf(options), options)
+    })
+  remote(connections, 'reconnect <id>', 'connect an account again: with a new secret, or by signing in')
+    .option(...SETTING)
+    .action(async (id: string, options: CommonOptions & Pick<ConnectOptions, 'setting'>) => {
+      await (await import('./commands/connections.ts')).reconnectConnection(contextOf(options), id, options)
+    })
+  remote(connections, 'revoke <id>', 'uninstall a connection for good and delete its secrets').action(
+    async (id: string, options: CommonOptions) => {
+      await (await import('./commands/connections.ts')).revokeConnection(contextOf(options), id)
+    },
+  )
+}
+
+function addVaultCommands(program: Command): void {
+  const vault = program.command('vault').description('look after the keys that stored secrets are sealed with')
+  command(vault, 'status', 'which keys are in use, and how many secrets still need an old one').action(
+    async (options: CommonOptions) => {
+      await (await import('./commands/vault.ts')).showVault(contextOf(options))
+    },
+  )
+  command(vault, 'rotate', 'seal every stored secret with the first key of BAILIFF_VAULT_KEY').action(
+    async (options: CommonOptions) => {
+      await (await import('./commands/vault.ts')).rotateVault(contextOf(options))
+    },
+  )
 }
 
 function listOptions(list: Command): Command {

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ConnectionError } from '../tools/errors.ts'
 import type { Connection, ConnectionState } from './connection.ts'
-import { connectionResolver } from './resolver.ts'
+import { connectionResolver, type ResolverPorts } from './resolver.ts'
 
 const ACME = 'acme'
 
@@ -13,14 +13,25 @@ function connection(part: Partial<Connection> & { id: string }): Connection {
     label: part.id,
     state: 'connected',
     settings: { host: `${part.id}.test` },
+    auth: 'external',
     ...part,
   }
 }
 
 /** Every request is answered from one pile that holds other organizations' rows too: the resolver may not trust a store. */
+function resolverOver(ports: Partial<ResolverPorts>) {
+  return connectionResolver({
+    store: { list: async () => [] },
+    secrets: { read: async () => ({}) },
+    vault: null,
+    markNeedsReauth: async () => undefined,
+    ...ports,
+  })
+}
+
 function resolve(rows: readonly Connection[], connectionId: string | null = null) {
   const secrets = { read: async (id: string) => ({ pass: `secret of ${id}` }) }
-  return connectionResolver({ store: { list: async () => rows }, secrets }).resolve({
+  return resolverOver({ store: { list: async () => rows }, secrets }).resolve({
     organizationId: ACME,
     provider: 'email',
     connectionId,
@@ -130,10 +141,13 @@ test('a fault of the store or of the secret source raises as it is', async () =>
   const list = async () => Promise.reject(down)
   const read = async () => ({})
   const request = { organizationId: ACME, provider: 'email', connectionId: null }
-  await expect(connectionResolver({ store: { list }, secrets: { read } }).resolve(request)).rejects.toBe(down)
+  await expect(resolverOver({ store: { list }, secrets: { read } }).resolve(request)).rejects.toBe(down)
   const rows = async () => [connection({ id: 'a' })]
-  const vault = { store: { list: rows }, secrets: { read: async () => Promise.reject(down) } }
-  await expect(connectionResolver(vault).resolve(request)).rejects.toBe(down)
+  const mounted = { store: { list: rows }, secrets: { read: async () => Promise.reject(down) } }
+  await expect(resolverOver(mounted).resolve(request)).rejects.toBe(down)
+  const sealed = { list: async () => [connection({ id: 'a', auth: 'secret' })] }
+  const vault = { open: async () => Promise.reject(down) }
+  await expect(resolverOver({ store: sealed, vault }).resolve(request)).rejects.toBe(down)
 })
 
 test('a secret is read for an account that is handed out, and for no other', async () => {
@@ -145,10 +159,70 @@ test('a secret is read for an account that is handed out, and for no other', asy
     },
   }
   const request = { organizationId: ACME, provider: 'email', connectionId: null }
-  const resolver = (rows: Connection[]) => connectionResolver({ store: { list: async () => rows }, secrets })
+  const resolver = (rows: Connection[]) => resolverOver({ store: { list: async () => rows }, secrets })
   await codeOf(resolver([connection({ id: 'a', state: 'needs_reauth' })]).resolve(request))
   await codeOf(resolver([connection({ id: 'a' }), connection({ id: 'b' })]).resolve(request))
   expect(asked).toEqual([])
   await resolver([connection({ id: 'a' })]).resolve(request)
   expect(asked).toEqual(['a'])
+})
+
+describe('where the secrets come from', () => {
+  const request = { organizationId: ACME, provider: 'email', connectionId: null }
+  const rows = (auth: Connection['auth']) => ({ list: async () => [connection({ id: 'a', auth })] })
+
+  test('the deployment for what it keeps itself, the vault for the rest', async () => {
+    const secrets = { read: async () => ({ from: 'deployment' }) }
+    const vault = { open: async () => ({ from: 'vault' }) }
+    const from = async (auth: Connection['auth']) =>
+      (await resolverOver({ store: rows(auth), secrets, vault }).resolve(request)).secrets['from']
+    expect([await from('external'), await from('secret'), await from('oauth2')]).toEqual([
+      'deployment',
+      'vault',
+      'vault',
+    ])
+  })
+
+  test('a process without a vault raises rather than calling without the secret', async () => {
+    const resolving = resolverOver({ store: rows('secret') }).resolve(request)
+    await expect(resolving).rejects.toThrow('no vault key')
+    expect(await resolving.catch((error: unknown) => error)).not.toBeInstanceOf(ConnectionError)
+  })
+})
+
+test('choosing answers or refuses exactly as resolving does, and opens nothing', async () => {
+  const states: ConnectionState[] = ['connected', 'needs_reauth', 'revoked']
+  const row = fc.record({
+    id: fc.constantFrom('a', 'b', 'c'),
+    organizationId: fc.constantFrom(ACME, 'other'),
+    provider: fc.constantFrom('email', 'calendar'),
+    state: fc.constantFrom(...states),
+  })
+  const rows = fc.uniqueArray(row, { selector: ({ id }) => id, maxLength: 3 })
+  await fc.assert(
+    fc.asyncProperty(rows, fc.option(fc.constantFrom('a', 'b', 'c', 'd')), async (made, connectionId) => {
+      let opened = 0
+      const secrets = {
+        read: async () => {
+          opened += 1
+          return {}
+        },
+      }
+      const store = { list: async () => made.map((part) => connection(part)) }
+      const resolver = resolverOver({ store, secrets })
+      const request = { organizationId: ACME, provider: 'email', connectionId }
+      const said = async (work: Promise<unknown>): Promise<unknown> =>
+        work.catch((error: unknown) => (error instanceof ConnectionError ? [error.code, error.message] : error))
+      const chosen = await said(resolver.choose(request))
+      expect(opened).toBe(0)
+      expect(await said(resolver.resolve(request).then((credential) => credential.connectionId))).toEqual(chosen)
+    }),
+  )
+})
+
+test('a connection that its provider refused is handed on, to be taken out of use', async () => {
+  const marked: unknown[] = []
+  const account = { organizationId: ACME, connectionId: 'a', reason: 'password changed' }
+  await resolverOver({ markNeedsReauth: async (refused) => void marked.push(refused) }).refused(account)
+  expect(marked).toEqual([account])
 })

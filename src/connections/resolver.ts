@@ -2,24 +2,47 @@ import { ConnectionError } from '../tools/errors.ts'
 import type { Credential } from '../tools/invocation.ts'
 import type { ConnectionRequest, ConnectionResolver } from '../tools/invoker.ts'
 import type { Connection, ConnectionStore, SecretSource } from './connection.ts'
+import type { ConnectionSecrets } from './secrets.ts'
 
 /** Ids named in the message about several accounts; more would drown the message they stand in. */
 const CHOICES_SHOWN = 5
 
+export interface ResolverPorts {
+  readonly store: ConnectionStore
+  /** Of connections whose secrets the deployment keeps itself. */
+  readonly secrets: SecretSource
+  /** Of all others; null in a process without a vault. */
+  readonly vault: ConnectionSecrets | null
+  /** Takes a connection out of use until a person connects it again. */
+  readonly markNeedsReauth: ConnectionResolver['refused']
+}
+
 /**
  * Finds the account a call acts with. Whether a connection belongs to the organization and the provider is checked
  * here on every call, whatever the store answered; an id that does not is answered like one that does not exist.
- * A fault of the store or the secret source raises through.
+ * A fault of the store, the secret source or the vault raises through.
  */
-export function connectionResolver(from: { store: ConnectionStore; secrets: SecretSource }): ConnectionResolver {
-  return {
-    async resolve(request): Promise<Credential> {
-      const listed = await from.store.list(request.organizationId, request.provider)
-      const connection = usable(choose(owned(listed, request), request))
-      const secrets = await from.secrets.read(connection.id)
-      return { connectionId: connection.id, provider: connection.provider, settings: connection.settings, secrets }
-    },
+export function connectionResolver(from: ResolverPorts): ConnectionResolver {
+  const chosen = async (request: ConnectionRequest): Promise<Connection> => {
+    const listed = await from.store.list(request.organizationId, request.provider)
+    return usable(choose(owned(listed, request), request))
   }
+  return {
+    choose: async (request) => (await chosen(request)).id,
+    async resolve(request): Promise<Credential> {
+      const connection = await chosen(request)
+      const { id: connectionId, provider, settings } = connection
+      return { connectionId, provider, settings, secrets: await secretsOf(from, connection) }
+    },
+    refused: (account) => from.markNeedsReauth(account),
+  }
+}
+
+async function secretsOf({ secrets, vault }: ResolverPorts, connection: Connection): Promise<Credential['secrets']> {
+  if (connection.auth === 'external') return secrets.read(connection.id)
+  if (vault === null)
+    throw new Error(`connection ${connection.id} has its secrets in the vault, and this process has no vault key`)
+  return vault.open(connection)
 }
 
 function owned(listed: readonly Connection[], request: ConnectionRequest): Connection[] {

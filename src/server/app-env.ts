@@ -28,6 +28,8 @@ export interface Hosting {
   /** Listening on this machine alone: only its own names may be asked for, or a web page could rebind its name to us. */
   readonly loopback: boolean
   readonly trustProxy: boolean
+  /** Where browsers reach the server, without a path; never taken from a request. */
+  readonly publicUrl: string
   /** Carries the port: browsers share cookies between the ports of a host. */
   readonly cookieName: string
 }

@@ -10,6 +10,8 @@ import { authenticate, requireOwnHost } from './auth.ts'
 import { HttpProblem, problemResponse, type ProblemParts } from './problems.ts'
 import { approvalRoutes } from './routes/approvals.ts'
 import { catalogueRoutes } from './routes/catalogue.ts'
+import { connectionCallbackRoutes } from './routes/connection-callback.ts'
+import { connectionRoutes } from './routes/connections.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { pageRoutes } from './routes/pages.ts'
 import { policyRoutes } from './routes/policy.ts'
@@ -45,6 +47,7 @@ export function createApp(dependencies: AppDependencies): App {
   app.route('/', pageRoutes())
   app.get(`${API}/openapi.json`, (c) => c.json(documentOf(app)))
   app.route(API, sessionRoutes(deps))
+  app.route(API, connectionCallbackRoutes(deps))
   app.use(`${API}/*`, authenticate(deps))
   for (const routes of [
     runRoutes,
@@ -52,6 +55,7 @@ export function createApp(dependencies: AppDependencies): App {
     approvalRoutes,
     catalogueRoutes,
     policyRoutes,
+    connectionRoutes,
     keyRoutes,
     usageRoutes,
   ])

@@ -2,7 +2,10 @@ import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { SecretSource } from '../connections/connection.ts'
+import type { ConnectionProvider } from '../connections/provider.ts'
+import type { OutgoingGuard } from '../connections/outgoing.ts'
 import type { LanguageModel } from '../frameworks/ai-sdk/index.ts'
+import type { IntelligenceStore } from '../handlers/intelligence/index.ts'
 import type { RuleDraft } from '../policy/rule.ts'
 import type { AgentDefinition } from '../runs/definition.ts'
 import type { Database } from '../storage/database.ts'
@@ -10,12 +13,16 @@ import type { OrganizationSettings } from '../storage/organization-store.ts'
 import type { scopedDb } from '../storage/scoped-db.ts'
 import type { ToolDeclaration } from '../tools/declarations.ts'
 import type { FactResolver } from '../tools/handler.ts'
-import type { Logger } from '../tools/invoker.ts'
+import type { ErrorReporter, Logger } from '../tools/invoker.ts'
 import type { JsonValue } from '../tools/json.ts'
 import type { PriceTable } from '../usage/prices.ts'
+import type { VendorAccount } from '../usage/vendor-arithmetic.ts'
+import type { VendorKeys } from './settings.ts'
 
 /** What a deployment's `bailiff.config.ts` exports as its default. */
 export interface BailiffConfig {
+  /** For trying things out: without BAILIFF_VAULT_KEY, a key of the vault is made in the data folder. */
+  readonly demo?: boolean
   /** Called once at start, with the schema in place and before anything else of the platform runs. */
   setup(services: AppServices): Promise<AppParts>
 }
@@ -27,6 +34,12 @@ export interface AppServices {
   readonly dataDir: string
   /** Queries that see and touch rows of one organization only: what a handler should be given. */
   readonly scopedDb: (organizationId: string) => ReturnType<typeof scopedDb>
+  /** What is publicly known about companies, for all organizations of this database: for `bailiff/handlers/intelligence`. */
+  readonly intelligence: IntelligenceStore
+  /** Keys of vendors, from the environment; null where there is none. */
+  readonly vendorKeys: VendorKeys
+  /** The check of addresses that users, models and vendors can influence, for tools that need it. */
+  readonly outgoing: (allow?: readonly string[]) => OutgoingGuard
   readonly logger: Logger
 }
 
@@ -43,7 +56,13 @@ export interface AppParts {
   /** Ensured by provider and label; settings of one that is there become these. */
   readonly connections?: readonly ConnectionSeed[]
   readonly secrets?: SecretSource
+  /** Accounts that people can connect. Their secrets are sealed in the database, so a vault key is needed. */
+  readonly providers?: readonly ConnectionProvider[]
   readonly prices?: PriceTable
+  /** What the vendors take at the same time, for `bailiff vendors arithmetic`. */
+  readonly vendorAccounts?: readonly VendorAccount[]
+  /** Where faults go that need an operator; Sentry when SENTRY_DSN is set and this is absent. */
+  readonly reporter?: ErrorReporter
   /** Own model objects by full name, such as `scripted/outreach`; looked at before any provider. */
   readonly models?: Readonly<Record<string, LanguageModel>>
   /** For definitions that name no model, unless BAILIFF_MODEL says otherwise. */

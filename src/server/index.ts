@@ -14,5 +14,13 @@ export {
 } from './config.ts'
 export { ListenError, type ListenFault } from './listen.ts'
 export { PlatformError, startPlatform, type Platform, type PlatformOptions } from './platform.ts'
-export { readSettings, SettingsError, type Environment, type SettingProblem, type Settings } from './settings.ts'
+export { VaultKeyMissing } from './vault-key.ts'
+export {
+  readSettings,
+  SettingsError,
+  type Environment,
+  type SettingProblem,
+  type Settings,
+  type VendorKeys,
+} from './settings.ts'
 export { identityStore, type Identity, type IdentityStore } from '../storage/identity-store.ts'

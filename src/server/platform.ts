@@ -6,11 +6,13 @@ import { createRuntime, type Runtime } from '../runtime.ts'
 import { identityStore, type IdentityStore } from '../storage/identity-store.ts'
 import type { Organization } from '../storage/organization-store.ts'
 import type { Database } from '../storage/database.ts'
-import { scopedDb } from '../storage/scoped-db.ts'
 import { sha256Hex } from '../tools/canonical.ts'
-import type { Logger } from '../tools/invoker.ts'
+import { sentryReporter } from '../reporters/sentry.ts'
+import { loggedToo } from './logged-reports.ts'
+import type { ErrorReporter, Logger } from '../tools/invoker.ts'
 import { announcement, closingLines } from './announcement.ts'
 import { createApp, type App } from './app.ts'
+import { appServices } from './app-services.ts'
 import type { AppParts, BailiffConfig } from './config.ts'
 import { deployOrganization, deployParts } from './deployment.ts'
 import { settled, startFirstRun, welcome, type Welcome } from './first-start.ts'
@@ -21,6 +23,7 @@ import { isScripted, modelFinder } from './models.ts'
 import { openDatabase, recover } from './open-database.ts'
 import { removeServerFile, writeServerFile, type ServerFile } from './server-file.ts'
 import type { Settings } from './settings.ts'
+import { vaultFor, type VaultKey } from './vault-key.ts'
 
 export interface PlatformOptions {
   readonly settings: Settings
@@ -58,6 +61,9 @@ const GRACE_MS = 10_000
 const FIRST_RUN_MS = 10_000
 const WAITING_SHOWN = 50
 
+/** Milliseconds reports may take to leave at a stop. */
+const REPORTS_MS = 2_000
+
 type Ending = () => Promise<void>
 
 /**
@@ -90,7 +96,9 @@ async function begin(options: Begin, endings: Ending[]): Promise<Omit<Platform, 
   await recover(database, logger)
   const parts = await setUp(options, database)
   endings.push(async () => parts.close?.())
-  const core = await coreOf(parts, database, logger)
+  const vault = await vaultFor({ settings, demo: options.config.demo === true, parts, database })
+  const reporter = await reporterOf(options, parts, endings)
+  const core = await coreOf({ parts, vault, reporter }, database, logger)
   const organization = await deployOrganization(core, parts.organization)
   const model = await chooseModel(settings, parts)
   const runtime = createRuntime(core, {
@@ -108,24 +116,41 @@ async function begin(options: Begin, endings: Ending[]): Promise<Omit<Platform, 
   // The last ending is the first to run: no request may meet a runtime that has stopped.
   endings.push(() => door.close())
   door.admit(app)
-  const { token, apiKey } = await announce(options, { ...serving, organization, parts })
+  const { token, apiKey } = await announce(options, { ...serving, organization, parts, vault })
   const consoleUrl = `${door.url}/?token=${token}`
   return { url: door.url, consoleUrl, apiKey, app, core, runtime, identities, organization }
 }
 
 function setUp({ config, settings, logger }: Begin, database: Database): Promise<AppParts> {
-  const scoped = (organizationId: string) => scopedDb(database, organizationId)
-  return config.setup({ database, dataDir: settings.dataDir, logger, scopedDb: scoped })
+  return config.setup(appServices({ database, dataDir: settings.dataDir, logger, settings }))
 }
 
-function coreOf(parts: AppParts, database: Database, logger: Logger): Promise<Core> {
+interface CoreParts {
+  readonly parts: AppParts
+  readonly vault: VaultKey | null
+  readonly reporter: ErrorReporter | null
+}
+
+/** Null leaves faults to the log. What was reported is waited for at the end: capturing only queues it. */
+async function reporterOf({ settings }: Begin, parts: AppParts, endings: Ending[]): Promise<ErrorReporter | null> {
+  if (parts.reporter !== undefined) return parts.reporter
+  if (settings.sentryDsn === null) return null
+  const sentry = await sentryReporter({ dsn: settings.sentryDsn })
+  endings.push(async () => void (await sentry.flush(REPORTS_MS)))
+  return sentry
+}
+
+function coreOf({ parts, vault, reporter }: CoreParts, database: Database, logger: Logger): Promise<Core> {
   return createCore({
     database,
     logger,
     tools: parts.tools,
     ...(parts.facts === undefined ? {} : { facts: parts.facts }),
     ...(parts.secrets === undefined ? {} : { secrets: parts.secrets }),
+    ...(parts.providers === undefined ? {} : { providers: parts.providers }),
+    ...(vault === null ? {} : { vault: { keys: vault.keys } }),
     ...(parts.prices === undefined ? {} : { prices: parts.prices }),
+    ...(reporter === null ? {} : { reporter: loggedToo(reporter, logger) }),
   })
 }
 
@@ -167,6 +192,7 @@ function appOf(
     hosting: {
       loopback: isLoopback(settings.host),
       trustProxy: settings.trustProxy,
+      publicUrl: settings.publicUrl ?? door.url,
       cookieName: `bailiff_session_${door.port}`,
     },
   })
@@ -195,11 +221,12 @@ async function leaveServerFile(
 interface Announcing extends Serving {
   readonly organization: Organization
   readonly parts: AppParts
+  readonly vault: VaultKey | null
 }
 
 async function announce(
   options: Begin,
-  { core, runtime, identities, organization, parts, model, url }: Announcing,
+  { core, runtime, identities, organization, parts, vault, model, url }: Announcing,
 ): Promise<Welcome> {
   const { settings } = options
   const say = (lines: readonly string[]): void => lines.forEach((line) => options.announce(line))
@@ -212,7 +239,7 @@ async function announce(
       modelChosen: settings.model !== null,
       database: core.database,
       selfApproval: organization.settings.selfApproval,
-      notices: parts.notices ?? [],
+      notices: [...(parts.notices ?? []), ...(vault?.notices ?? [])],
       warnings: settings.warnings,
       openTo: isLoopback(settings.host) || settings.trustProxy ? null : settings.host,
     }),

@@ -2,6 +2,8 @@ import { resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { readSettings, type Environment, SettingsError } from './settings.ts'
 
+const VAULT_KEY = 'MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY='
+
 function problemsOf(environment: Environment): Record<string, string> {
   try {
     readSettings(environment)
@@ -23,6 +25,11 @@ test('an empty environment takes the documented defaults', () => {
     keys: { openai: null, anthropic: null, google: null, model: null },
     engine: 'embedded',
     trustProxy: false,
+    publicUrl: null,
+    vaultKey: null,
+    vendorKeys: { exa: null, parallel: null, firecrawl: null, hunter: null, nylas: null },
+    outgoingAllow: [],
+    sentryDsn: null,
     warnings: [],
   })
 })
@@ -40,6 +47,11 @@ test('every variable is read, and an empty one counts as absent', () => {
     ANTHROPIC_API_KEY: ' a ',
     BAILIFF_ENGINE: 'embedded',
     BAILIFF_TRUST_PROXY: 'yes',
+    BAILIFF_PUBLIC_URL: 'https://bailiff.acme.test/',
+    BAILIFF_VAULT_KEY: VAULT_KEY,
+    EXA_API_KEY: 'exa-key',
+    BAILIFF_OUTGOING_ALLOW: 'mail.internal:25, 10.1.0.0/16',
+    SENTRY_DSN: 'https://key@sentry.acme.test/7',
   })
   expect(settings).toMatchObject({
     port: 0,
@@ -48,7 +60,12 @@ test('every variable is read, and an empty one counts as absent', () => {
     databaseUrl: 'postgresql://u:p@h/d',
     model: 'openai/gpt-5',
     trustProxy: true,
+    publicUrl: 'https://bailiff.acme.test',
+    vaultKey: VAULT_KEY,
     keys: { openai: null, anthropic: 'a', google: null, model: 'k' },
+    vendorKeys: { exa: 'exa-key', hunter: null },
+    outgoingAllow: ['mail.internal:25', '10.1.0.0/16'],
+    sentryDsn: 'https://key@sentry.acme.test/7',
   })
 })
 
@@ -60,8 +77,14 @@ describe('a wrong variable is named with its remedy', () => {
     ['BAILIFF_MODEL', 'gpt-5', 'provider/model'],
     ['BAILIFF_MODEL_BASE_URL', 'localhost:11434', 'http(s) address'],
     ['BAILIFF_TRUST_PROXY', 'maybe', 'true or false'],
+    ['BAILIFF_PUBLIC_URL', 'https://bailiff.acme.test/console', 'without a path'],
+    ['BAILIFF_PUBLIC_URL', 'bailiff.acme.test', 'http(s) address'],
+    ['BAILIFF_VAULT_KEY', 'c2hvcnQ=', 'openssl rand -base64 32'],
     ['BAILIFF_ENGINE', 'inngest', 'this build has no Inngest engine'],
     ['BAILIFF_ENGINE', 'temporal', 'embedded'],
+    ['BAILIFF_OUTGOING_ALLOW', 'http://mail.internal', 'host:port or ranges'],
+    ['HUNTER_API_KEY', 'two words', 'key of the vendor'],
+    ['SENTRY_DSN', 'sentry', 'DSN of the Sentry project'],
   ] as const)('%s=%s', ([variable, value, remedy]) => {
     expect(problemsOf({ [variable]: value })).toStrictEqual({ [variable]: expect.stringContaining(remedy) })
   })
@@ -75,7 +98,14 @@ describe('a wrong variable is named with its remedy', () => {
   })
 
   test('without repeating what may be secret', () => {
-    expect(JSON.stringify(problemsOf({ DATABASE_URL: 'mysql://u:hunter2@h/d' }))).not.toContain('hunter2')
+    const problems = problemsOf({
+      DATABASE_URL: 'mysql://u:hunter2@h/d',
+      BAILIFF_VAULT_KEY: 'a:hunter2',
+      EXA_API_KEY: 'a hunter2',
+      SENTRY_DSN: 'hunter2',
+    })
+    expect(Object.keys(problems)).toHaveLength(4)
+    expect(JSON.stringify(problems)).not.toContain('hunter2')
   })
 })
 

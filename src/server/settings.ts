@@ -1,5 +1,7 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
+import { envKeyProvider, VaultKeyError } from '../connections/vault/env-keys.ts'
+import { allowancesOf } from '../connections/outgoing-address.ts'
 import { didYouMean } from '../policy/suggest.ts'
 
 /** Everything the platform takes from its environment, checked once. */
@@ -17,6 +19,16 @@ export interface Settings {
   readonly engine: 'embedded'
   /** Believe `X-Forwarded-For`, `-Proto` and `-Host`, and leave checking the host name to the proxy. */
   readonly trustProxy: boolean
+  /** Where people and providers reach the server, without a path; null where it is the address it listens on. */
+  readonly publicUrl: string | null
+  /** Keys of the vault, the current one first; null where nothing needs them. */
+  readonly vaultKey: string | null
+  /** Keys of data vendors. */
+  readonly vendorKeys: VendorKeys
+  /** Destinations that are let out although they are not public. */
+  readonly outgoingAllow: readonly string[]
+  /** Null reports faults to the log alone. */
+  readonly sentryDsn: string | null
   /** For a person: variables that look like settings and are none. */
   readonly warnings: readonly string[]
 }
@@ -27,6 +39,14 @@ export interface ModelKeys {
   readonly google: string | null
   /** For the model that BAILIFF_MODEL names, whichever provider it is of. */
   readonly model: string | null
+}
+
+export interface VendorKeys {
+  readonly exa: string | null
+  readonly parallel: string | null
+  readonly firecrawl: string | null
+  readonly hunter: string | null
+  readonly nylas: string | null
 }
 
 export interface SettingProblem {
@@ -60,6 +80,32 @@ const webUrl = z.string().refine((text) => {
   return url !== null && (url.protocol === 'http:' || url.protocol === 'https:')
 })
 
+const origin = webUrl.transform((text) => new URL(text)).refine((url) => url.href === `${url.origin}/`)
+
+const vaultKey = z.string().refine((text) => {
+  try {
+    envKeyProvider(text)
+    return true
+  } catch (error) {
+    if (error instanceof VaultKeyError) return false
+    throw error
+  }
+})
+
+const allowances = z
+  .string()
+  .transform((text) => text.split(',').map((entry) => entry.trim()))
+  .refine((entries) => {
+    try {
+      allowancesOf(entries)
+      return true
+    } catch {
+      return false
+    }
+  })
+
+const vendorKey = { schema: z.string().regex(/^[\x21-\x7e]{1,512}$/), remedy: 'write the key of the vendor' }
+
 const databaseUrl = z.string().regex(/^postgres(ql)?:\/\//)
 
 /** What each variable takes; the text is the remedy a person reads when it holds something else. */
@@ -89,12 +135,31 @@ const VARIABLES = {
   GOOGLE_GENERATIVE_AI_API_KEY: { schema: z.string(), remedy: 'write the key of the provider' },
   BAILIFF_ENGINE: { schema: z.literal('embedded'), remedy: 'the engine of this build is embedded' },
   BAILIFF_TRUST_PROXY: { schema: yesNo, remedy: 'write true or false' },
+  BAILIFF_PUBLIC_URL: {
+    schema: origin.transform((url) => url.origin),
+    remedy: 'write the http(s) address under which browsers reach this server, without a path',
+  },
+  BAILIFF_VAULT_KEY: {
+    schema: vaultKey,
+    remedy:
+      'write 32 random bytes in base64, made with: openssl rand -base64 32; to rotate, write the new key first and the old ones behind it, separated by commas',
+  },
+  EXA_API_KEY: vendorKey,
+  PARALLEL_API_KEY: vendorKey,
+  FIRECRAWL_API_KEY: vendorKey,
+  HUNTER_API_KEY: vendorKey,
+  NYLAS_API_KEY: vendorKey,
+  BAILIFF_OUTGOING_ALLOW: {
+    schema: allowances,
+    remedy: 'write hosts, host:port or ranges such as 10.1.0.0/16, separated by commas',
+  },
+  SENTRY_DSN: { schema: webUrl, remedy: 'write the DSN of the Sentry project, https://…@…/…' },
 } as const satisfies Record<string, { readonly schema: z.ZodType; readonly remedy: string }>
 
 type Variable = keyof typeof VARIABLES
 
 /** Read elsewhere: by the command line and by deployments. */
-const OTHERS: readonly string[] = ['BAILIFF_API_KEY', 'BAILIFF_VAULT_KEY']
+const OTHERS: readonly string[] = ['BAILIFF_API_KEY']
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -125,6 +190,17 @@ export function readSettings(environment: Environment): Settings {
     },
     engine: read('BAILIFF_ENGINE') ?? 'embedded',
     trustProxy: read('BAILIFF_TRUST_PROXY') ?? false,
+    publicUrl: read('BAILIFF_PUBLIC_URL'),
+    vaultKey: read('BAILIFF_VAULT_KEY'),
+    vendorKeys: {
+      exa: read('EXA_API_KEY'),
+      parallel: read('PARALLEL_API_KEY'),
+      firecrawl: read('FIRECRAWL_API_KEY'),
+      hunter: read('HUNTER_API_KEY'),
+      nylas: read('NYLAS_API_KEY'),
+    },
+    outgoingAllow: read('BAILIFF_OUTGOING_ALLOW') ?? [],
+    sentryDsn: read('SENTRY_DSN'),
     warnings: unknownVariables(environment),
   }
   if (problems.length > 0) throw new SettingsError(problems)
@@ -137,7 +213,7 @@ function remedyFor(variable: Variable, text: string): string {
   const { remedy } = VARIABLES[variable]
   // A database URL and a key hold secrets, and this text goes to a terminal and a log.
   const shown =
-    variable.endsWith('_KEY') || variable === 'DATABASE_URL'
+    variable.endsWith('_KEY') || variable === 'DATABASE_URL' || variable === 'SENTRY_DSN'
       ? ''
       : `${JSON.stringify(text.slice(0, 80))} is not usable: `
   return `${shown}${remedy}`

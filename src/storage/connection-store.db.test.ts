@@ -18,6 +18,8 @@ async function organization(): Promise<string> {
   return id
 }
 
+const ADA = { kind: 'user', id: 'u1', name: 'Ada' } as const
+
 async function mailbox(part: Partial<NewConnection> = {}) {
   const organizationId = part.organizationId ?? (await organization())
   const wanted = { provider: 'email', label: 'sales', settings: { host: 'mail.test' }, ...part, organizationId }
@@ -27,7 +29,7 @@ async function mailbox(part: Partial<NewConnection> = {}) {
 test('a new connection is connected and listed with its public settings', async () => {
   const { organizationId, outcome } = await mailbox()
   expect(outcome).toMatchObject({ kind: 'created' })
-  expect(await store.list(organizationId, 'email')).toEqual([
+  expect(await store.list(organizationId, 'email')).toMatchObject([
     {
       id: outcome.connection.id,
       organizationId,
@@ -35,6 +37,9 @@ test('a new connection is connected and listed with its public settings', async 
       label: 'sales',
       state: 'connected',
       settings: { host: 'mail.test' },
+      auth: 'external',
+      reauthReason: null,
+      changedBy: null,
     },
   ])
 })
@@ -64,7 +69,45 @@ test('what a deployment ensures exists afterwards with its settings, and in the 
   expect(made).toMatchObject({ state: 'connected', settings: { host: 'one.test' } })
   await store.setState({ organizationId, connectionId: made.id, state: 'needs_reauth' })
   const moved = await store.ensure({ ...wanted, settings: { host: 'two.test' } })
-  expect(moved).toEqual({ ...made, state: 'needs_reauth', settings: { host: 'two.test' } })
+  expect(moved).toMatchObject({ id: made.id, state: 'needs_reauth', settings: { host: 'two.test' } })
+})
+
+test('people and deployments that make one label at once get one connection, and nobody waits for ever', async () => {
+  const organizationId = await organization()
+  const labels = Array.from({ length: 12 }, (_, n) => `box ${n % 3}`)
+  const made = await Promise.all(
+    labels.map(async (label, n) => {
+      const wanted = { organizationId, provider: 'email', label, settings: { n: String(n) } }
+      return n % 2 === 0 ? (await store.create(wanted)).connection : store.ensure(wanted)
+    }),
+  )
+  expect(new Set(made.map(({ id }) => id)).size).toBe(3)
+  expect(await store.list(organizationId, 'email')).toHaveLength(3)
+})
+
+describe('a connection that a person revoked', () => {
+  test('is not brought back by what a deployment ensures', async () => {
+    const organizationId = await organization()
+    const wanted = { organizationId, provider: 'email', label: 'sales', settings: { host: 'one.test' } }
+    const made = await store.ensure(wanted)
+    await store.setState({ organizationId, connectionId: made.id, state: 'revoked', by: ADA })
+    expect(await store.ensure({ ...wanted, settings: { host: 'two.test' } })).toMatchObject({
+      id: made.id,
+      state: 'revoked',
+      settings: { host: 'one.test' },
+    })
+    expect(await store.list(organizationId, 'email')).toMatchObject([{ id: made.id, state: 'revoked', changedBy: ADA }])
+  })
+
+  test('gives its label back, and a deployment ensures the one that has it now', async () => {
+    const { organizationId, outcome } = await mailbox()
+    await store.setState({ organizationId, connectionId: outcome.connection.id, state: 'revoked' })
+    const again = await mailbox({ organizationId })
+    expect(again.outcome.kind).toBe('created')
+    const wanted = { organizationId, provider: 'email', label: 'sales', settings: { host: 'two.test' } }
+    expect(await store.ensure(wanted)).toMatchObject({ id: again.outcome.connection.id, settings: wanted.settings })
+    expect((await mailbox({ organizationId })).outcome.kind).toBe('label_taken')
+  })
 })
 
 describe('states', () => {

@@ -14,6 +14,14 @@ import type { Queryable } from './database.ts'
 import { SCOPED_TABLES } from './scope/tables.ts'
 import { unnamed } from './statement.ts'
 
+/** Owned, and for the service path alone. */
+const CREDENTIALS = [
+  'agent.api_keys',
+  'agent.console_sessions',
+  'agent.connection_authorizations',
+  'agent.connection_secrets',
+]
+
 let db: TestDatabase
 beforeAll(async () => {
   db = await testDatabase()
@@ -73,7 +81,7 @@ describe('without the scope, row-level security', () => {
     await expect(asMember(OURS, (tx) => tx.query(insert, [ROOT, OURS]))).resolves.toMatchObject({ affected: 1 })
   })
 
-  test.each(['agent.api_keys', 'agent.console_sessions', 'agent.users', 'agent.tools', 'public.agent_migrations'])(
+  test.each([...CREDENTIALS, 'agent.users', 'agent.tools', 'public.agent_migrations'])(
     '%s is out of reach',
     async (table) => {
       const read = asMember(OURS, (tx) => tx.query(unnamed(`SELECT * FROM ${table}`)))
@@ -89,9 +97,7 @@ describe('without the scope, row-level security', () => {
                WHERE c.relkind = 'r' AND NOT a.attisdropped ORDER BY name`),
     )
     expect(rows.filter(({ guarded, policies }) => !guarded || policies !== 1)).toStrictEqual([])
-    expect(rows.map(({ name }) => name)).toStrictEqual(
-      [...SCOPED_TABLES, 'agent.api_keys', 'agent.console_sessions'].sort(),
-    )
+    expect(rows.map(({ name }) => name)).toStrictEqual([...SCOPED_TABLES, ...CREDENTIALS].sort())
   })
 
   test('lets an organization read itself and no other', async () => {

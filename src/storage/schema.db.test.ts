@@ -18,7 +18,9 @@ interface Column {
 
 /** Reads the declared columns back from the source: types leave no trace at run time. */
 function declared(): Map<string, Map<string, string>> {
-  const source = readFileSync(new URL('./schema.ts', import.meta.url), 'utf8')
+  const source = ['./schema.ts', './domain-schema.ts', './durable-schema.ts']
+    .map((file) => readFileSync(new URL(file, import.meta.url), 'utf8'))
+    .join('\n')
   const interfaces = new Map(
     [...source.matchAll(/^(?:export )?interface (\w+) \{\n(.*?)^\}/gms)].map(([, name, body]) => [
       name ?? '',
@@ -74,7 +76,8 @@ function expected({ type, nullable, defaulted }: Column): RegExp {
       return nullable ? /^NullableBytes$/ : /^Bytes$/
     case 'uuid':
     case 'text':
-      return nullable ? /^string \| null$/ : /^(string|'\w+'( \| '\w+')*)$/
+      if (nullable) return /^string \| null$/
+      return defaulted ? /^Generated<(string|'\w+'( \| '\w+')*)>$/ : /^(string|'\w+'( \| '\w+')*)$/
     case 'boolean':
       return scalar('boolean', { nullable, defaulted })
     case 'integer':

@@ -1,5 +1,31 @@
-import type { ColumnType, Generated } from 'kysely'
-import type { JsonValue } from '../tools/json.ts'
+import type { Generated } from 'kysely'
+import type {
+  Bytes,
+  DefaultedJson,
+  Instant,
+  Json,
+  NullableBytes,
+  NullableInstant,
+  NullableJson,
+  StampedInstant,
+} from './column-types.ts'
+import type {
+  CompaniesTable,
+  IntelCompaniesTable,
+  IntelObservationsTable,
+  ListMembersTable,
+  ListsTable,
+  MemoriesTable,
+  PeopleTable,
+} from './domain-schema.ts'
+
+import type {
+  AiUsageDailyTable,
+  InstallationTable,
+  LanesTable,
+  RunSignalsTable,
+  RunStepsTable,
+} from './durable-schema.ts'
 
 /**
  * Tables as Kysely sees them, named with their schema (`'agent.runs'`). JSON is selected parsed and written as text made
@@ -17,6 +43,8 @@ export interface DatabaseSchema {
   'agent.grants': GrantsTable
   'agent.policy_rules': PolicyRulesTable
   'agent.connections': ConnectionsTable
+  'agent.connection_secrets': ConnectionSecretsTable
+  'agent.connection_authorizations': ConnectionAuthorizationsTable
   'agent.runs': RunsTable
   'agent.run_control': RunControlTable
   'agent.run_heartbeats': RunHeartbeatsTable
@@ -28,18 +56,20 @@ export interface DatabaseSchema {
   'agent.spans': SpansTable
   'agent.span_payloads': SpanPayloadsTable
   'agent.policy_decisions': PolicyDecisionsTable
+  'agent.lanes': LanesTable
+  'agent.run_steps': RunStepsTable
+  'agent.run_signals': RunSignalsTable
+  'agent.installation': InstallationTable
   'public.ai_usage_log': AiUsageLogTable
+  'public.ai_usage_daily': AiUsageDailyTable
   'public.people': PeopleTable
+  'public.companies': CompaniesTable
+  'public.lists': ListsTable
+  'public.list_members': ListMembersTable
+  'public.memories': MemoriesTable
+  'public.intel_companies': IntelCompaniesTable
+  'public.intel_observations': IntelObservationsTable
 }
-
-type Json = ColumnType<JsonValue, string, string>
-type NullableJson = ColumnType<JsonValue | null, string | null | undefined, string | null>
-type DefaultedJson = ColumnType<JsonValue, string | undefined, string>
-type Bytes = ColumnType<Buffer, Uint8Array, Uint8Array>
-type Instant = ColumnType<Date, Date | string, Date | string>
-type NullableInstant = ColumnType<Date | null, Date | string | null | undefined, Date | string | null>
-/** Filled in by `now()`. */
-type StampedInstant = ColumnType<Date, Date | string | undefined, Date | string>
 
 interface OrganizationsTable {
   id: string
@@ -147,11 +177,53 @@ interface ConnectionsTable {
   settings: DefaultedJson
   created_at: StampedInstant
   changed_at: StampedInstant
+  auth: Generated<'external' | 'secret' | 'oauth2'>
+  account: string | null
+  scope: string | null
+  expires_at: NullableInstant
+  reauth_reason: string | null
+  changed_by: NullableJson
+}
+
+interface ConnectionSecretsTable {
+  organization_id: string
+  connection_id: string
+  field: string
+  version: number
+  kek_id: string
+  wrapped_dek: Bytes
+  sealed: Bytes
+  created_at: StampedInstant
+  rotated_at: NullableInstant
+}
+
+interface ConnectionAuthorizationsTable {
+  state_hash: Bytes
+  organization_id: string
+  provider: string
+  label: string | null
+  connection_id: string | null
+  settings: DefaultedJson
+  redirect_uri: string
+  browser_hash: NullableBytes
+  version: number
+  kek_id: string
+  wrapped_dek: Bytes
+  sealed: Bytes
+  begun_by: Json
+  begun_at: StampedInstant
+  expires_at: Instant
 }
 
 interface RunsTable {
   id: string
   organization_id: string
+  kind: Generated<'agent' | 'workflow'>
+  parent_run_id: string | null
+  parent_step: string | null
+  lane: Generated<'interactive' | 'batch'>
+  held_at: NullableInstant
+  held_reason: string | null
   root_run_id: string
   definition_id: string
   definition: string
@@ -239,6 +311,7 @@ interface IdempotencyKeysTable {
   lease_until: Instant
   response: NullableJson
   counted: NullableJson
+  first_claimed_at: StampedInstant
   claimed_at: StampedInstant
   completed_at: NullableInstant
 }
@@ -309,21 +382,4 @@ interface AiUsageLogTable {
   quantity: Json
   cost_cents: number
   created_at: StampedInstant
-}
-
-interface PeopleTable {
-  id: string
-  organization_id: string
-  email: string
-  full_name: string
-  company: string | null
-  title: string | null
-  written_by_run: string | null
-  written_by_root_run: string | null
-  written_by_tool: string | null
-  created_by_root_run: string | null
-  trusted: Generated<boolean>
-  created_at: StampedInstant
-  updated_at: StampedInstant
-  deleted_at: NullableInstant
 }

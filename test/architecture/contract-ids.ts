@@ -1,5 +1,5 @@
 /** A part of the product that is still to come, with the rows it will bring tests for. */
-type PlannedPart = 'provider jobs' | 'vendors' | 'mcp' | 'intelligence'
+type PlannedPart = 'provider jobs' | 'vendors' | 'mcp'
 
 /** One row in a few words, or the same with the part that will bring its test. */
 export type ContractRow = string | { readonly says: string; readonly planned: PlannedPart }
@@ -48,12 +48,12 @@ export const CONTRACT_IDS: Readonly<Record<string, ContractRow>> = {
   T40: 'one paid answer is one usage row, and the span names it',
   T41: 'an answer that may be asked for again costs nothing',
   T42: 'a handler raises what went wrong, and the invoker alone gives it a code',
-  T43: { says: 'an empty search result is not a failed search', planned: 'vendors' },
-  T44: { says: 'a page a vendor cannot read costs nothing and says unavailable', planned: 'vendors' },
-  T45: { says: 'a bad key or a broken meter raises and answers nothing', planned: 'vendors' },
-  T46: { says: 'the arithmetic of a vendor account adds what can run side by side', planned: 'vendors' },
-  T47: { says: 'all retries of a vendor call fit into the timeout of its tool', planned: 'vendors' },
-  T48: { says: 'a crawl is charged as the vendor says it counted', planned: 'vendors' },
+  T43: 'an empty search result is not a failed search',
+  T44: 'a page a vendor cannot read costs nothing and says unavailable',
+  T45: 'a bad key or a broken meter raises and answers nothing',
+  T46: 'the arithmetic of a vendor account adds what can run side by side',
+  T47: 'all retries of a vendor call fit into the timeout of its tool',
+  T48: 'a crawl is charged as the vendor says it counted',
   T49: 'one wiring fault met by many calls is one report and many log lines',
   T50: 'a failure that may pass leaves no claim, so the next call runs',
   T51: 'a refusal of the business is remembered and answered again',
@@ -101,12 +101,12 @@ export const CONTRACT_IDS: Readonly<Record<string, ContractRow>> = {
   R23: 'a refused call is in the tree',
   R24: 'which span a call belongs to is ambient and travels in no argument',
   R25: 'handlers reach the data of one organization through a handle that sees no other',
-  R26: { says: 'data of all organizations has stores of its own', planned: 'intelligence' },
+  R26: 'data of all organizations has stores of its own',
   R27: 'an internal handler answers business failures and raises the rest',
   R28: 'vendor handlers raise neutral failures, and the invoker owns code and retry',
   R29: 'a claim ends complete or released',
   R30: 'spend is checked before a metered call runs',
-  R31: { says: 'the ceiling of a vendor account is computed, not throttled', planned: 'vendors' },
+  R31: 'the ceiling of a vendor account is computed, not throttled',
   R32: 'a repeat that is meant carries an argument that tells it apart',
   R33: 'every call has a span, and a paid one a usage row',
   R34: 'only a paid success is charged',

@@ -39,7 +39,10 @@ export const IMPORT_CONTRACT: Readonly<Record<string, PartRule>> = {
   },
   'src/usage': { imports: { 'src/runs': 'type', 'src/tools': 'type' }, packages: [] },
   'src/spans': { imports: { 'src/tools': 'type' }, packages: ['node:async_hooks'] },
-  'src/connections': { imports: { 'src/tools': 'value' }, packages: [] },
+  'src/connections': {
+    imports: { 'src/tools': 'value' },
+    packages: ['ipaddr.js', 'openid-client', 'undici', 'zod', 'node:crypto', 'node:dns'],
+  },
   'src/runs': { imports: { 'src/decision': 'value', 'src/tools': 'value', 'src/usage': 'type' }, packages: [] },
   // Translates one framework's shapes; holds no rules and reaches no storage.
   'src/frameworks/ai-sdk': {
@@ -49,15 +52,24 @@ export const IMPORT_CONTRACT: Readonly<Record<string, PartRule>> = {
   'src/engines/embedded': { imports: { 'src/runs': 'type', 'src/tools': 'type' }, packages: ['pg-boss'] },
   // The only place with vendor SDKs. Organization data through the scoped handle, which somebody else opens.
   'src/handlers': {
-    imports: { 'src/tools': 'value', 'src/spans': 'value', 'src/storage/scoped-db.ts': 'type' },
-    packages: ['kysely', 'nodemailer', 'uuid', 'zod', 'node:*'],
+    imports: {
+      'src/connections/outgoing.ts': 'value',
+      'src/tools': 'value',
+      'src/usage/vendor-prices.ts': 'value',
+      'src/spans': 'value',
+      'src/storage/scoped-db.ts': 'type',
+    },
+    packages: ['exa-js', 'firecrawl', 'kysely', 'nodemailer', 'nylas', 'parallel-web', 'uuid', 'zod', 'node:*'],
   },
+  // Where faults go that need an operator.
+  'src/reporters': { imports: { 'src/tools': 'type' }, packages: ['@sentry/node'] },
   // All SQL, and the drivers in a folder each, so that a deployment loads the one it uses.
   'src/storage': {
     imports: {
       'src/approvals': 'type',
       'src/connections': 'value',
       'src/decision': 'value',
+      'src/handlers/intelligence': 'type',
       'src/policy': 'type',
       'src/runs': 'value',
       'src/spans': 'type',
@@ -81,16 +93,19 @@ export const IMPORT_CONTRACT: Readonly<Record<string, PartRule>> = {
       'src/engines': 'value',
       'src/frameworks': 'value',
       'src/handlers': 'value',
+      'src/reporters': 'value',
     },
     packages: ['@hono/node-server', '@hono/zod-openapi', 'csv-parse', 'hono', 'pino', 'zod', 'node:*'],
   },
   'src/cli': {
     imports: {
+      'src/connections': 'value',
       'src/core.ts': 'value',
       'src/runs': 'type',
       'src/server': 'value',
       'src/storage': 'value',
       'src/tools': 'value',
+      'src/usage': 'type',
     },
     packages: ['commander', 'zod', 'node:*'],
   },

@@ -30,6 +30,7 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
     'CancelRequested',
     'ClaimInFlight',
     'ConflictError',
+    'ConnectionError',
     'DEFAULT_CEILINGS',
     'ERROR_CODES',
     'NotFoundError',
@@ -45,6 +46,7 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
     'vendorTool',
   ],
   './ai-sdk': ['aiSdkFramework', 'declareTools', 'governed', 'modelProvider', 'resolveModel'],
+  './outgoing': ['OutgoingFailure', 'outgoingGuard'],
   './pg': ['DatabaseUnavailable', 'pgDatabase'],
   './pglite': ['DataFolderInUse', 'pgliteDatabase'],
   './server': [
@@ -52,6 +54,7 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
     'ListenError',
     'PlatformError',
     'SettingsError',
+    'VaultKeyMissing',
     'createApp',
     'defineConfig',
     'findConfig',
@@ -61,24 +64,44 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
     'readSettings',
     'startPlatform',
   ],
+  './sentry': ['sentryReporter'],
   './testing': ['manualEngine', 'scriptedModel', 'scriptedTurns', 'testBailiff'],
   './testing/suites': ['history', 'memoryScene', 'playHistory', 'sessionSuite'],
-  './handlers/crm': ['crmTools', 'scopedPeople'],
-  './handlers/email': ['emailTools', 'recipientIsNew'],
+  './handlers/crm': ['crmTools', 'scopedCompanies', 'scopedLists', 'scopedPeople'],
+  './handlers/email': ['emailTools', 'nylasTransport', 'recipientIsNew', 'smtpTransport'],
+  './handlers/research': [
+    'VendorError',
+    'discoverPeopleTool',
+    'enrichCompanyTool',
+    'exaPeople',
+    'findContactTool',
+    'hunterClient',
+    'scrapeTool',
+    'searchCompanyTool',
+    'suppressionsInMemory',
+    'vendorPriceBook',
+  ],
+  './handlers/memory': ['memoryTools', 'scopedMemories'],
+  './handlers/intelligence': ['intelligenceTools'],
 }
 
 /** Optional peers an entry loads as soon as it is imported: what it is about. Everything else loads when it is used. */
 const PEERS: Readonly<Record<string, readonly string[]>> = {
   '.': [],
   './ai-sdk': ['ai'],
+  './outgoing': [],
   './pg': ['pg'],
   './pglite': ['@electric-sql/pglite'],
   // Managed runs need the framework and the engine; the database driver is the one that the settings name.
   './server': ['ai', 'pg-boss'],
+  './sentry': [],
   './testing': [],
   './testing/suites': ['fast-check'],
   './handlers/crm': [],
   './handlers/email': [],
+  './handlers/research': [],
+  './handlers/memory': [],
+  './handlers/intelligence': [],
 }
 
 describe('the public surface', () => {

@@ -14,6 +14,7 @@ export async function makeMember(template: Database): Promise<void> {
       IN ROLE bailiff_member;
     ALTER ROLE ${MEMBER.name} SET app.organization_id = '${ORGANIZATION}';
     GRANT SELECT, INSERT, UPDATE ON agent.tools, agent.users, agent.organizations TO ${MEMBER.name};
+    GRANT SELECT, INSERT, UPDATE, DELETE ON agent.connection_secrets, agent.connection_authorizations TO ${MEMBER.name};
     GRANT SELECT ON public.agent_migrations TO ${MEMBER.name};
     GRANT CREATE ON SCHEMA public TO ${MEMBER.name};
     GRANT TRUNCATE ON ALL TABLES IN SCHEMA agent, public TO ${MEMBER.name};

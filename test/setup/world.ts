@@ -3,6 +3,8 @@ import { createCore, type Core } from '../../src/core.ts'
 import type { Rule } from '../../src/bailiff.ts'
 import { syncRules } from '../../src/bailiff.ts'
 import type { SecretSource } from '../../src/connections/connection.ts'
+import type { ConnectionProvider } from '../../src/connections/provider.ts'
+import type { VaultOptions } from '../../src/connections/vault/key-provider.ts'
 import { aiSdkFramework } from '../../src/frameworks/ai-sdk/index.ts'
 import { DEFAULT_CEILINGS } from '../../src/runs/definition.ts'
 import type { RunRow } from '../../src/runs/run-store.ts'
@@ -47,6 +49,8 @@ export interface WorldOptions {
   readonly slug?: string
   /** The secret half of the connections; there is none unless given. */
   readonly secrets?: SecretSource
+  readonly providers?: readonly ConnectionProvider[]
+  readonly vault?: VaultOptions
   readonly now?: () => Date
   readonly effects?: Effects
   readonly prices?: PriceTable
@@ -84,6 +88,8 @@ export async function world(options: WorldOptions): Promise<World> {
     tools: [...demoTools(effects, options), ...(options.extraTools ?? [])],
     facts: options.facts ?? [],
     secrets: options.secrets ?? { read: () => Promise.resolve({}) },
+    ...(options.providers === undefined ? {} : { providers: options.providers }),
+    ...(options.vault === undefined ? {} : { vault: options.vault }),
     ...(options.reporter === undefined ? {} : { reporter: options.reporter }),
     ...(options.logger === undefined ? {} : { logger: options.logger }),
     ...(options.now === undefined ? {} : { now: options.now }),

@@ -5,6 +5,7 @@ import { ConfigError, findConfig, loadConfig } from '../../server/config.ts'
 import { modelFinder } from '../../server/models.ts'
 import { databaseFolder } from '../../server/open-database.ts'
 import { readSettings, SettingsError, type Settings } from '../../server/settings.ts'
+import { readVaultKey, VaultKeyMissing } from '../../server/vault-key.ts'
 import type { Database } from '../../storage/database.ts'
 import { DataFolderInUse } from '../../storage/errors.ts'
 import { pendingMigrations } from '../../storage/migrate.ts'
@@ -51,6 +52,7 @@ async function examine(context: Context, options: { readonly config?: string }):
     ...(running === null ? [await portState(settings)] : []),
     await configState(options.config),
     await modelState(settings),
+    await vaultState(settings),
   ]
 }
 
@@ -155,6 +157,23 @@ async function modelState(settings: Settings): Promise<Finding> {
     return ok('model', `${settings.model}, with its key; whether the provider takes it shows at the first run`)
   } catch (error) {
     return fault('model', error instanceof Error ? error.message : String(error))
+  }
+}
+
+/** Whether the keys fit what is stored shows at a start, which says so. */
+async function vaultState(settings: Settings): Promise<Finding> {
+  const check = 'vault'
+  try {
+    const vault = await readVaultKey(settings, false)
+    if (vault === null)
+      return ok(check, 'BAILIFF_VAULT_KEY is not set; it is needed where people connect accounts, but for a demo')
+    const [notice] = vault.notices
+    return notice === undefined
+      ? ok(check, `sealing with ${vault.keys.currentId}`)
+      : { check, state: 'warning', message: notice }
+  } catch (error) {
+    if (!(error instanceof VaultKeyMissing)) throw error
+    return fault(check, error.message)
   }
 }
 

@@ -20,7 +20,8 @@ export interface EmbeddedEngineOptions {
 
 const QUEUE = 'bailiff-advance-run'
 const SCHEMA = 'bailiff_queue'
-const CONCURRENCY = 8
+/** Segments that one process runs at the same time, unless it is told otherwise. */
+export const EMBEDDED_CONCURRENCY = 8
 const SWEEP_MS = 2_000
 
 /** Jobs a worker takes at once; one job a poll would dispatch two a second (measured). */
@@ -48,7 +49,7 @@ class EmbeddedEngine implements DurableEngine {
     this.#options = options
     this.#boss = new PgBoss(bossOptions(options.database))
     this.#boss.on('error', (error) => options.logger.error('the queue reported an error', { error }))
-    this.#slots = segmentSlots(options.concurrency ?? CONCURRENCY)
+    this.#slots = segmentSlots(options.concurrency ?? EMBEDDED_CONCURRENCY)
   }
 
   async start(work: EngineWork): Promise<void> {

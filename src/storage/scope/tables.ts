@@ -16,6 +16,9 @@ export const SCOPED_TABLES = [
   'agent.run_control',
   'agent.run_heartbeats',
   'agent.run_sessions',
+  'agent.lanes',
+  'agent.run_steps',
+  'agent.run_signals',
   'agent.approvals',
   'agent.idempotency_keys',
   'agent.rule_counters',
@@ -24,7 +27,12 @@ export const SCOPED_TABLES = [
   'agent.span_payloads',
   'agent.policy_decisions',
   'public.ai_usage_log',
+  'public.ai_usage_daily',
   'public.people',
+  'public.companies',
+  'public.lists',
+  'public.list_members',
+  'public.memories',
 ] as const satisfies readonly (keyof DatabaseSchema)[]
 
 export type ScopedTableName = (typeof SCOPED_TABLES)[number]

@@ -1,0 +1,1 @@
+export { sentryReporter, type SentryOptions, type SentryReporter } from './sentry.ts'
