@@ -5,6 +5,7 @@ import type { Script } from '../src/testing/script.ts'
 import { vendorTool } from '../src/tools/declarations.ts'
 import type { ToolInvocation } from '../src/tools/invocation.ts'
 import { ok } from '../src/tools/models.ts'
+import { canarySecret } from './setup/canary-sweep.ts'
 import { empty, testDatabase, type TestDatabase } from './setup/database.ts'
 import { inRun, world, type World, type WorldOptions } from './setup/world.ts'
 
@@ -72,7 +73,7 @@ describe('an account that cannot be used', () => {
 })
 
 describe('a secret of a connection', () => {
-  const SECRET = 'sk-live-4f9a"b/c+d=e'
+  const SECRET = `${canarySecret('connection')}"b/c+d=e`
 
   /** A vendor that puts the key it was called with wherever it can. */
   const leaky = (behave: 'answers' | 'raises') =>

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { NYLAS_GRANT, NYLAS_KEY, type NylasSimulator, startNylasSimulator } from '../simulators/nylas.ts'
+import { NYLAS_GRANT, type NylasSimulator, startNylasSimulator } from '../simulators/nylas.ts'
 import type { VendorFault } from '../simulators/vendor-server.ts'
 import { type Core, createCore } from '../src/core.ts'
 import { aiSdkFramework } from '../src/frameworks/ai-sdk/index.ts'
@@ -11,10 +11,13 @@ import { manualEngine } from '../src/testing/manual-engine.ts'
 import { scriptedModel } from '../src/testing/scripted-model.ts'
 import type { ToolInvocation } from '../src/tools/invocation.ts'
 import { ApprovalRequired } from '../src/tools/invoker.ts'
+import { canarySecret, watchedLogger, watchedReporter } from './setup/canary-sweep.ts'
 import { empty, testDatabase, type TestDatabase } from './setup/database.ts'
 import { APPROVER, inRun, STARTER } from './setup/world.ts'
 
 let db: TestDatabase
+const KEY = canarySecret('nylas')
+
 let nylas: NylasSimulator
 /** Of the vendor's hour. */
 let vendorNow: number
@@ -26,7 +29,7 @@ afterAll(() => db.close())
 beforeEach(async () => {
   await empty(db.database)
   vendorNow = 0
-  nylas = await startNylasSimulator({ now: () => vendorNow })
+  nylas = await startNylasSimulator({ now: () => vendorNow, apiKey: KEY })
 })
 afterEach(() => nylas.close())
 
@@ -48,17 +51,15 @@ interface DeskOptions {
 }
 
 /** One organization whose mailbox is a Nylas grant, and one run that sends with it. */
-async function desk({
-  apiKey = NYLAS_KEY,
-  chooseAccount = false,
-  reach = () => undefined,
-}: DeskOptions = {}): Promise<Desk> {
+async function desk({ apiKey = KEY, chooseAccount = false, reach = () => undefined }: DeskOptions = {}): Promise<Desk> {
   const recipients = { known: async () => new Set<string>() }
   const transports = [nylasTransport({ access: { apiKey, baseUrl: nylas.url }, limits: LIMITS })]
   const core = await createCore({
     database: db.database,
     tools: emailTools({ recipients, transports, chooseAccount }),
     facts: [recipientIsNew(recipients)],
+    logger: watchedLogger,
+    reporter: watchedReporter,
     instrument: withCrashPoints(reach),
   })
   const { id: organizationId } = await core.stores.organizations.ensure({

@@ -8,6 +8,7 @@ import { VendorError } from '../src/handlers/vendor/vendor-error.ts'
 import { ValidationError } from '../src/tools/errors.ts'
 import type { JsonObject } from '../src/tools/json.ts'
 import { vendorPriceBook } from '../src/usage/vendor-prices.ts'
+import { canarySecret } from './setup/canary-sweep.ts'
 import { empty, testDatabase, type TestDatabase } from './setup/database.ts'
 import { inRun, world } from './setup/world.ts'
 import { BRISK } from './vendor-call.ts'
@@ -20,12 +21,15 @@ const guard = {
 }
 
 let db: TestDatabase
+const FIRECRAWL_KEY = canarySecret('firecrawl')
+const HUNTER_KEY = canarySecret('hunter')
+
 let firecrawl: FirecrawlSimulator
 let hunter: HunterSimulator
 beforeAll(async () => {
   db = await testDatabase()
-  firecrawl = await startFirecrawlSimulator({ keys: ['fc-known'] })
-  hunter = await startHunterSimulator({ keys: ['known'] })
+  firecrawl = await startFirecrawlSimulator({ keys: [FIRECRAWL_KEY] })
+  hunter = await startHunterSimulator({ keys: [HUNTER_KEY] })
 })
 beforeEach(async () => {
   firecrawl.reset()
@@ -40,9 +44,9 @@ const person = { firstName: 'Sample', lastName: 'Person', domain: 'example.com' 
 /** The three tools behind the invoker, in a run of their own. */
 async function opened(keys: { readonly firecrawl?: string; readonly hunter?: string } = {}) {
   const shared = { prices, budget: BRISK }
-  const access = { apiKey: keys.hunter ?? 'known', baseUrl: `${hunter.url}/v2` }
+  const access = { apiKey: keys.hunter ?? HUNTER_KEY, baseUrl: `${hunter.url}/v2` }
   const extraTools = [
-    scrapeTool({ ...shared, guard, access: { apiKey: keys.firecrawl ?? 'fc-known', baseUrl: firecrawl.url } }),
+    scrapeTool({ ...shared, guard, access: { apiKey: keys.firecrawl ?? FIRECRAWL_KEY, baseUrl: firecrawl.url } }),
     findContactTool({ ...shared, access }),
     enrichCompanyTool({ ...shared, access }),
   ]
@@ -203,7 +207,7 @@ describe('what an operator has to mend', () => {
       ...prices,
       cents: (_vendor: string, _item: string, count: number) => (count === 7 ? Number.NaN : 1),
     }
-    const access = { apiKey: 'fc-known', baseUrl: firecrawl.url }
+    const access = { apiKey: FIRECRAWL_KEY, baseUrl: firecrawl.url }
     const w = await world({
       database: db.database,
       extraTools: [scrapeTool({ access, prices: priceless, guard, budget: BRISK })],

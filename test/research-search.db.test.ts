@@ -9,11 +9,12 @@ import type { ToolInvocation } from '../src/tools/invocation.ts'
 import { ApprovalRequired } from '../src/tools/invoker.ts'
 import type { JsonObject } from '../src/tools/json.ts'
 import { vendorPriceBook } from '../src/usage/vendor-prices.ts'
+import { canarySecret } from './setup/canary-sweep.ts'
 import { empty, testDatabase, type TestDatabase } from './setup/database.ts'
 import { inRun, world, type World } from './setup/world.ts'
 import { BRISK, IMPATIENT } from './vendor-call.ts'
 
-const KEY = 'key-of-the-deployment'
+const KEY = canarySecret('search')
 const prices = vendorPriceBook()
 
 let db: TestDatabase

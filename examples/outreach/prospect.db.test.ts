@@ -114,5 +114,5 @@ test('who is known by now is written to without asking, and nobody is recorded t
   const second = await prospecting()
   expect(await run(second)).toMatchObject({ status: 'completed' })
   expect(await rows('SELECT id FROM public.people')).toHaveLength(3)
-  expect(await rows('SELECT added_at FROM public.list_members')).toHaveLength(3)
+  expect(await rows('SELECT created_at FROM public.list_members')).toHaveLength(3)
 })

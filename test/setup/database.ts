@@ -5,6 +5,7 @@ import { inject } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
 import { pgDatabase } from '../../src/storage/pg/index.ts'
 import { pgliteDatabase } from '../../src/storage/pglite/index.ts'
+import { sweep } from './canary-sweep.ts'
 import { MEMBER, ORGANIZATION, TEMPLATE } from './provided.ts'
 
 export interface TestDatabase {
@@ -22,6 +23,8 @@ export interface TestDatabase {
 
 /** Removes every row and keeps the schema: far quicker than a new database, for files whose tests start from nothing. */
 export async function empty(database: Database): Promise<void> {
+  // A member may not read every table; the owner's handle is swept when the file ends.
+  if (inject('role') !== 'member') await sweep(database)
   await database.execute(`DO $$
     DECLARE tables text;
     BEGIN
@@ -61,7 +64,9 @@ async function embedded(): Promise<TestDatabase> {
     dialect: 'pglite',
     url: null,
     another: async () => database,
-    close: () => database.close(),
+    close: async () => {
+      await sweep(database).finally(() => database.close())
+    },
   }
 }
 
@@ -84,6 +89,7 @@ async function onServer(): Promise<TestDatabase> {
     url,
     another: () => open(url),
     close: async () => {
+      await sweep(handles.at(-1) ?? database)
       await Promise.all(handles.map((handle) => handle.close()))
       await administer(`DROP DATABASE ${name} WITH (FORCE)`)
     },

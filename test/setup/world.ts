@@ -19,6 +19,7 @@ import type { FactResolver } from '../../src/tools/handler.ts'
 import type { Actor, RunCeilings, ToolInvocation } from '../../src/tools/invocation.ts'
 import type { ErrorReporter, Logger } from '../../src/tools/invoker.ts'
 import { ok } from '../../src/tools/models.ts'
+import { watchedLogger, watchedReporter } from './canary-sweep.ts'
 import { ORGANIZATION } from './provided.ts'
 import type { PriceTable } from '../../src/usage/prices.ts'
 
@@ -90,8 +91,8 @@ export async function world(options: WorldOptions): Promise<World> {
     secrets: options.secrets ?? { read: () => Promise.resolve({}) },
     ...(options.providers === undefined ? {} : { providers: options.providers }),
     ...(options.vault === undefined ? {} : { vault: options.vault }),
-    ...(options.reporter === undefined ? {} : { reporter: options.reporter }),
-    ...(options.logger === undefined ? {} : { logger: options.logger }),
+    reporter: options.reporter ?? watchedReporter,
+    logger: options.logger ?? watchedLogger,
     ...(options.now === undefined ? {} : { now: options.now }),
     ...(options.prices === undefined ? {} : { prices: options.prices }),
   })

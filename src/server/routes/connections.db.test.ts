@@ -3,11 +3,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { startAuthorizationServer } from '../../../test/setup/authorization-server.ts'
 import { findCanaries } from '../../../test/setup/canary.ts'
+import { canarySecret } from '../../../test/setup/canary-sweep.ts'
 import { empty, type TestDatabase, testDatabase } from '../../../test/setup/database.ts'
 import { type RequestOptions, type ServerApp, serverApp } from '../../../test/server-app.ts'
 import type { ConnectionProvider } from '../../connections/provider.ts'
 
-const SECRET = 'hunter2-"quoted"/and+more'
+const SECRET = `${canarySecret('mail')}"quoted"/and+more`
 const VAULT = { key: randomBytes(32).toString('base64') }
 const MAIL: ConnectionProvider = {
   name: 'mail',
