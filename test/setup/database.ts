@@ -65,7 +65,11 @@ async function embedded(): Promise<TestDatabase> {
     url: null,
     another: async () => database,
     close: async () => {
-      await sweep(database).finally(() => database.close())
+      try {
+        await sweep(database)
+      } finally {
+        await database.close()
+      }
     },
   }
 }
