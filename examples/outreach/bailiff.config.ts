@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { crmTools, scopedCompanies, scopedLists, scopedPeople } from 'bailiff/handlers/crm'
-import { emailTools, nylasTransport, recipientIsNew, smtpTransport } from 'bailiff/handlers/email'
+import { emailProvider, emailTools, nylasTransport, recipientIsNew, smtpTransport } from 'bailiff/handlers/email'
 import { memoryTools, scopedMemories } from 'bailiff/handlers/memory'
 import { defineConfig, type AppParts } from 'bailiff/server'
 import { scriptedModel } from 'bailiff/testing'
@@ -67,6 +67,7 @@ export default defineConfig({
       facts: [recipientIsNew(people)],
       rules: RULES,
       definitions: [outreach, prospect],
+      providers: [emailProvider({ nylas: nylas.length > 0 })],
       connections: [
         {
           provider: 'email',

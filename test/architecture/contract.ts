@@ -12,6 +12,7 @@ const EVERY_PART_BELOW: Readonly<Record<string, Reach>> = {
   'src/approvals': 'value',
   'src/connections': 'value',
   'src/decision': 'value',
+  'src/observing': 'value',
   'src/policy': 'value',
   'src/runs': 'value',
   'src/spans': 'value',
@@ -38,6 +39,11 @@ export const IMPORT_CONTRACT: Readonly<Record<string, PartRule>> = {
     packages: [],
   },
   'src/usage': { imports: { 'src/runs': 'type', 'src/tools': 'type' }, packages: [] },
+  // What may be known of calls and runs outside of them; never an argument or an answer.
+  'src/observing': {
+    imports: { 'src/approvals': 'type', 'src/decision': 'type', 'src/runs': 'value', 'src/tools': 'type' },
+    packages: [],
+  },
   'src/spans': { imports: { 'src/tools': 'type' }, packages: ['node:async_hooks'] },
   'src/connections': {
     imports: { 'src/tools': 'value' },
@@ -54,6 +60,7 @@ export const IMPORT_CONTRACT: Readonly<Record<string, PartRule>> = {
   'src/handlers': {
     imports: {
       'src/connections/outgoing.ts': 'value',
+      'src/connections/provider.ts': 'type',
       'src/tools': 'value',
       'src/usage/vendor-prices.ts': 'value',
       'src/spans': 'value',

@@ -68,7 +68,7 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
   './testing': ['manualEngine', 'scriptedModel', 'scriptedTurns', 'testBailiff'],
   './testing/suites': ['history', 'memoryScene', 'playHistory', 'sessionSuite'],
   './handlers/crm': ['crmTools', 'scopedCompanies', 'scopedLists', 'scopedPeople'],
-  './handlers/email': ['emailTools', 'nylasTransport', 'recipientIsNew', 'smtpTransport'],
+  './handlers/email': ['emailProvider', 'emailTools', 'nylasTransport', 'recipientIsNew', 'smtpTransport'],
   './handlers/research': [
     'VendorError',
     'discoverPeopleTool',

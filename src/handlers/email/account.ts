@@ -20,7 +20,7 @@ export interface SmtpAccount {
 const DEFAULT_PORTS: Readonly<Record<SmtpSecurity, number>> = { starttls: 587, implicit: 465, none: 25 }
 
 /** Strict, so that a misspelt `security` cannot fall back to a weaker default unseen. */
-const Settings = z.strictObject({
+export const SMTP_SETTINGS = z.strictObject({
   kind: z.literal('smtp').optional(),
   host: z.string().regex(/^[A-Za-z0-9.:-]{1,253}$/),
   port: z
@@ -42,7 +42,7 @@ const Secrets = z.object({ pass: z.string().min(1).optional(), user: z.string().
  * `fromName`, `user`, `ca`. Secrets: `pass`, and `user` where it is secret too. Throws a plain error that names the setting and never its value.
  */
 export function smtpAccount(credential: Credential): SmtpAccount {
-  const settings = settingsOf(credential, Settings)
+  const settings = settingsOf(credential, SMTP_SETTINGS)
   const secrets = secretsOf(credential, Secrets)
   const { host, security, from, fromName, ca } = settings
   const user = secrets.user ?? settings.user

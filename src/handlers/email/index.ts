@@ -1,3 +1,4 @@
+export { emailProvider, type EmailProviderOptions } from './email-provider.ts'
 export type { VendorAccess } from '../vendor/access.ts'
 export { type NylasLimits, type NylasOptions, nylasTransport } from './nylas-transport.ts'
 export { recipientIsNew, type RecipientBook } from './recipients.ts'

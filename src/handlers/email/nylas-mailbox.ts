@@ -14,7 +14,7 @@ export interface NylasMailbox {
  * Strict: where the mail goes to and with which key is the deployment's to say, so a host or a region among the settings
  * of a connection is refused. A grant is named by its id alone; the API would take an address or `me` in its place.
  */
-const Settings = z.strictObject({
+export const NYLAS_SETTINGS = z.strictObject({
   kind: z.literal('nylas'),
   grantId: z.guid(),
   from: z.string().max(MAX_ADDRESS_LENGTH).regex(ADDRESS_PATTERN).optional(),
@@ -23,7 +23,7 @@ const Settings = z.strictObject({
 
 /** Settings: `kind`, `grantId`, and optionally `from` and `fromName`. Throws a plain error that names the setting and never its value. */
 export function nylasMailbox(credential: Credential): NylasMailbox {
-  const { grantId, from, fromName } = settingsOf(credential, Settings)
+  const { grantId, from, fromName } = settingsOf(credential, NYLAS_SETTINGS)
   if (from === undefined) {
     if (fromName !== undefined) throw misconfigured(credential, 'fromName needs from')
     return { grantId, from: null }
