@@ -73,7 +73,9 @@ describe('a declared spec', () => {
       maxOutputBytes: null,
       itemKind: 'crm.person',
       downstreamKey: false,
+      downstreamKeyS: null,
       onUnknown: 'reclaim',
+      egress: false,
     })
     expect(Object.isFrozen(tool.spec)).toBe(true)
     expect(Object.isFrozen(tool.spec.inputSchema['properties'])).toBe(true)

@@ -24,6 +24,11 @@ export interface ToolDeclaration<Name extends string = string> {
   readonly emit: () => Readonly<Record<'input' | 'output', EmittedSchema>>
   /** Accounts at vendors that a call may use; for the arithmetic of their limits. */
   readonly vendors: readonly string[]
+  /**
+   * `later` for a paid call that only submits work: what it costs is known, and written, when the vendor has finished. In
+   * the code and not in the spec, so that no stored contract can excuse a call from being counted.
+   */
+  readonly settles?: 'later'
   /** Faults of the declared schemas, reported with every other when the registry is built. */
   readonly defects: readonly SchemaDefect[]
 }
@@ -72,6 +77,7 @@ interface ReadOptions {
   readonly downstreamKey?: undefined
   readonly downstreamKeyS?: undefined
   readonly onUnknown?: undefined
+  readonly settles?: undefined
 }
 
 interface EffectOptions {
@@ -90,12 +96,15 @@ interface WriteOptions extends EffectOptions {
   readonly sideEffects: 'write'
   readonly egress?: boolean
   readonly connection?: string
+  /** For a metered write that submits a provider job, which writes the usage row when the job has ended. */
+  readonly settles?: 'later'
 }
 
 interface SendOptions extends EffectOptions {
   readonly sideEffects: 'send'
   readonly egress?: undefined
   readonly connection: string
+  readonly settles?: undefined
 }
 
 export type ToolOptions<Name extends string, Input extends InputSchema, Output extends OutputSchema> = CommonOptions<
@@ -143,6 +152,7 @@ function declare<Name extends string, Input extends InputSchema, Output extends 
     parse: (args) => parseWith(options.input, args),
     emit,
     vendors: Object.freeze([...(options.vendors ?? [])]),
+    ...(options.settles === undefined ? {} : { settles: options.settles }),
     defects: [...input.defects, ...output.defects],
   }
 }

@@ -82,7 +82,8 @@ async function observe(ports: ExecutePorts, call: AdmittedCall, claimed: Claimed
   // Nothing outside saw this call, so unlike a timeout while the handler ran it can be forgotten.
   if (ms === 0) return failed('timeout_before', { message: 'the run is past its deadline; the call was not made' })
   const reached: Reached = { handler: false, credential: null }
-  const metered = meterOf(call, ports.usage, ports.newId)
+  const settlesLater = ports.registry.declaration(call.spec.name)?.settles === 'later'
+  const metered = meterOf(call, { writer: ports.usage, newId: ports.newId, settlesLater })
   let answer: HandlerAnswer<unknown>
   try {
     answer = await withDeadline(ms, async (signal) => {
@@ -96,7 +97,7 @@ async function observe(ports: ExecutePorts, call: AdmittedCall, claimed: Claimed
     await reportRefusal(ports, call, { error, credential: reached.credential })
     return withoutSecrets(classify(error, call, reached), reached)
   }
-  const crossing = { usageId: metered.usageId(), secrets: secretsOf(reached) }
+  const crossing = { usageId: metered.usageId(), secrets: secretsOf(reached), settlesLater }
   return withoutSecrets(passBoundary(call, answer, crossing), reached)
 }
 
@@ -119,14 +120,16 @@ interface Crossing {
   /** The row the call wrote. */
   readonly usageId: string | null
   readonly secrets: readonly string[]
+  readonly settlesLater: boolean
 }
 
 /** A failure past the handler holds the claim: the effect happened, whatever went wrong with its answer. */
 function passBoundary(call: AdmittedCall, answer: HandlerAnswer<unknown>, crossing: Crossing): Outcome {
-  const { usageId, secrets } = crossing
+  const { usageId, secrets, settlesLater } = crossing
   try {
-    // What the run cannot count, it must not be given.
-    if (call.spec.metered && usageId === null) throw new Error(`${call.toolName} answered and recorded no usage`)
+    // What the run cannot count, it must not be given; a submitted job is counted when it has ended.
+    if (call.spec.metered && usageId === null && !settlesLater)
+      throw new Error(`${call.toolName} answered and recorded no usage`)
     const valid = validateOutput(call.spec, answer.data)
     if (valid.kind === 'invalid') return failed('invalid_output', { message: 'the tool answered off its own contract' })
     // The row's id comes from the meter: a handler cannot name somebody else's.

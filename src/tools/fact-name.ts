@@ -15,10 +15,15 @@ const CEL_WORDS: ReadonlySet<string> = new Set(
   ).split(' '),
 )
 
+/** Whether a name means something to CEL itself, so that nothing else can be read under it. */
+export function isCelWord(name: string): boolean {
+  return CEL_WORDS.has(name)
+}
+
 /** Why a fact cannot have this name, or null when it can. */
 export function factNameProblem(name: string): string | null {
   if (!FACT_NAME.test(name))
     return 'a fact name has lower-case letters, digits and underscores, at most 48, and starts with a letter'
   if (isReserved(name)) return `${name} is what every condition can read already`
-  return CEL_WORDS.has(name) ? `${name} is a word of the rule language` : null
+  return isCelWord(name) ? `${name} is a word of the rule language` : null
 }

@@ -296,7 +296,7 @@ export interface UsageRow {
 
 /** Span identity is ambient; the invoker opens each tool span as a child of whatever is current. */
 export interface AmbientSpans {
-  current(): { readonly rootRunId: string; readonly spanId: string } | null
+  current(): Omit<AmbientSpan, 'organizationId'> | null
   enter<T>(span: AmbientSpan, work: () => Promise<T>): Promise<T>
 }
 

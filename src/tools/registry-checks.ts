@@ -31,6 +31,7 @@ export function checkDeclaration(
     ...checkSchemas(declaration),
     ...checkBinding(declaration),
     ...checkEffects(spec),
+    ...checkSettling(declaration),
     ...checkLimits(spec),
     ...checkBatch(spec),
     ...checkResults(spec),
@@ -153,6 +154,14 @@ function checkEffect(spec: Spec): Finding[] {
     )
   }
   return found
+}
+
+/** The one way not to be counted in the call itself, so it is open to nothing else. */
+function checkSettling({ spec, settles }: ToolDeclaration): Finding[] {
+  if (settles === undefined) return []
+  const fits = settles === 'later' && spec.kind === 'vendor' && spec.sideEffects === 'write' && spec.metered
+  const remedy = 'leave it out; a call that is charged when it answers records what it cost itself'
+  return fits ? [] : [finding('settles', 'is for metered writes to a vendor that submit a job', remedy)]
 }
 
 function checkLimits(spec: Spec): Finding[] {

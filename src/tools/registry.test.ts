@@ -325,3 +325,26 @@ describe('names a model reads', () => {
     expect(() => modelNames([{ name: `mcp.${'x'.repeat(70)}` }])).toThrow('74 characters')
   })
 })
+
+describe('a call that settles later', () => {
+  const paid = { sideEffects: 'write', repeatable: false, metered: true, settles: 'later' } as const
+  const vendor = (changes: Changes): ToolDeclaration => {
+    const options = { name: 'x.submit', description: 'Submits.', input: z.object({}), output: z.array(z.string()) }
+    const handler = async () => ok([])
+    return vendorTool({ ...options, handler, ...paid, ...changes } as Parameters<typeof vendorTool>[0])
+  }
+
+  test('is a metered write to a vendor', async () => {
+    expect(await faultsOf([vendor({})])).toEqual([])
+  })
+
+  test.each([
+    ['a tool of the organization itself', tool('x.submit', paid)],
+    ['a read', vendor({ sideEffects: 'read', repeatable: undefined })],
+    ['a send', vendor({ sideEffects: 'send', connection: 'smtp' })],
+    ['a write that is not metered', vendor({ metered: false })],
+    ['any other word', vendor({ settles: 'never' })],
+  ])('is not %s', async (_says, declaration) => {
+    expect((await faultsOf([declaration])).map(({ field }) => field)).toEqual(['settles'])
+  })
+})

@@ -38,6 +38,20 @@ export function emptySuccess(): ToolResult {
   return success(null, { truncated: false, untrusted: false })
 }
 
+/**
+ * Stands for a journalled answer that was erased with the person it was about. The call was made and is not made again; a
+ * conflict is what a model takes for settled, where a code that something is unavailable would send it looking for another
+ * way to the same effect.
+ */
+export function erasedAnswer(): ToolResult {
+  return failure({
+    code: 'conflict',
+    message:
+      'this call was already made; what it answered has been erased, and it is not made again. Do not try it in another way.',
+    stop: null,
+  })
+}
+
 /** A journalled answer read back: what happened then, marked so that nobody takes it for something that happened now. */
 export function replayed({ result, completedAt }: StoredResponse): ToolResult {
   return { ...result, meta: { ...result.meta, replayedFrom: completedAt.toISOString() }, stop: null }

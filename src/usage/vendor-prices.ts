@@ -65,6 +65,28 @@ export const LIST_PRICES: readonly VendorPrice[] = [
     cents: 2.45,
     source: 'hunter.io/pricing: Starter, $49 for 2,000 credits',
   }),
+  price('fullenrich', 'work-email', {
+    unit: 'credit',
+    cents: 5.8,
+    source: 'fullenrich.com/pricing: Starter, $29 for 500 credits',
+  }),
+  ...[
+    ['lite', 0.5],
+    ['base', 1],
+    ['core', 2.5],
+    ['core2x', 5],
+    ['pro', 10],
+    ['ultra', 30],
+    ['ultra2x', 60],
+    ['ultra4x', 120],
+    ['ultra8x', 240],
+  ].map(([processor, cents]) =>
+    price('parallel', `task.${processor}`, {
+      unit: 'request',
+      cents: Number(cents),
+      source: `docs.parallel.ai pricing: $${Number(cents) * 10} per 1,000 runs`,
+    }),
+  ),
   price('nylas', 'send', { unit: 'message', cents: 0, source: 'nylas.com/pricing: charged by connected account' }),
 ]
 
