@@ -1,11 +1,9 @@
-import type { FactType } from '../tools/handler.ts'
 import { own } from '../tools/json.ts'
 import type { Condition, EachNode, Position } from './condition.ts'
 import { partsOf } from './condition.ts'
 import type { NumberKind } from './number-kinds.ts'
 import { isArithmetic, numberKind } from './number-kinds.ts'
-import { isReserved, RESERVED_NAMES } from '../tools/fact-name.ts'
-import { PRINCIPAL_FIELDS, RUN_FIELDS } from './vocabulary.ts'
+import { PRINCIPAL_FIELDS, RUN_FIELDS, type VariableType } from './vocabulary.ts'
 import { excerpt, notFound, parenthesised, shown } from './wording.ts'
 
 /** A fault that a person can fix in the text of a condition. */
@@ -16,7 +14,11 @@ export interface Finding {
 
 export interface LintScope {
   readonly source: string
-  readonly facts: Readonly<Record<string, FactType>>
+  readonly facts: Readonly<Record<string, VariableType>>
+  /** Names that can be read beside the facts. */
+  readonly reserved: readonly string[]
+  /** What reads them, as a sentence about it begins. */
+  readonly subject: string
 }
 
 /** Whole numbers beyond this have no exact JSON counterpart, so a comparison with one would not mean what it says. */
@@ -76,9 +78,9 @@ function check(node: Condition, here: Here): Finding | null {
     case 'name':
       return checkName(node, here)
     case 'field':
-      return checkField(node)
+      return checkField(node, here)
     case 'has':
-      return checkField(node) ?? checkHas(node, here)
+      return checkField(node, here) ?? checkHas(node, here)
     case 'each':
       return checkVariable(node, here)
     case 'call':
@@ -101,14 +103,14 @@ function check(node: Condition, here: Here): Finding | null {
 
 function checkName(node: Condition & { readonly kind: 'name' }, here: Here): Finding | null {
   const { name } = node
-  if (name === here.inside?.variable || isReserved(name) || Object.hasOwn(here.facts, name)) return null
-  const names = [...RESERVED_NAMES, ...Object.keys(here.facts)]
-  return finding(node, notFound(`there is no ${shown(name)}`, name, { names, intro: 'A condition reads' }))
+  if (name === here.inside?.variable || here.reserved.includes(name) || Object.hasOwn(here.facts, name)) return null
+  const names = [...here.reserved, ...Object.keys(here.facts)]
+  return finding(node, notFound(`there is no ${shown(name)}`, name, { names, intro: `${here.subject} reads` }))
 }
 
 /** A misspelt field of `principal` or `run`; the type checker does not look inside `has()`. */
-function checkField(node: Condition & { readonly kind: 'field' | 'has' }): Finding | null {
-  if (node.of.kind !== 'name') return null
+function checkField(node: Condition & { readonly kind: 'field' | 'has' }, here: Here): Finding | null {
+  if (node.of.kind !== 'name' || !here.reserved.includes(node.of.name)) return null
   const { name } = node.of
   const fields = name === 'principal' ? PRINCIPAL_FIELDS : name === 'run' ? RUN_FIELDS : null
   if (fields === null || Object.hasOwn(fields, node.key)) return null
@@ -120,13 +122,13 @@ function checkHas(node: Condition & { readonly kind: 'has' }, here: Here): Findi
   let root: Condition = node.of
   while (root.kind === 'field') root = root.of
   if (root.kind !== 'name') return finding(node, 'has() takes a path such as has(arguments.customer.id)')
-  if (root.name === 'arguments' || root.name === here.inside?.variable || own(here.facts, root.name) === 'map')
-    return null
+  const type = own(here.facts, root.name)
+  if (root.name === 'arguments' || root.name === here.inside?.variable || type === 'map' || type === 'json') return null
   return finding(node, `has() asks about a field that may be absent; ${shown(root.name)} has none of those`)
 }
 
 function checkVariable(node: Condition & EachNode, here: Here): Finding | null {
-  if (!isReserved(node.variable) && !Object.hasOwn(here.facts, node.variable)) return null
+  if (!here.reserved.includes(node.variable) && !Object.hasOwn(here.facts, node.variable)) return null
   return finding(
     node,
     `${node.macro}() calls its item ${shown(node.variable)}, which means something else already; use another name`,

@@ -1,12 +1,12 @@
-import type { FactType } from '../tools/handler.ts'
 import { own } from '../tools/json.ts'
 import type { Condition, EachNode } from './condition.ts'
+import type { VariableType } from './vocabulary.ts'
 
 /** What a part is to arithmetic: `json` may turn out a double, a string or a list; null is certainly no number. */
 export type NumberKind = 'int' | 'double' | 'json' | null
 
 export interface KindScope {
-  readonly facts: Readonly<Record<string, FactType>>
+  readonly facts: Readonly<Record<string, VariableType>>
   /** The macro whose test or value is looked at. */
   readonly inside: EachNode | null
 }
@@ -55,7 +55,7 @@ function resultOf(left: NumberKind, right: NumberKind): NumberKind {
 function kindOfName(name: string, scope: KindScope): NumberKind {
   if (scope.inside !== null && name === scope.inside.variable) return itemKind(scope.inside.over, outside(scope))
   const fact = own(scope.facts, name)
-  return fact === 'int' || fact === 'double' ? fact : null
+  return fact === 'int' || fact === 'double' || fact === 'json' ? fact : null
 }
 
 function itemKind(over: Condition, scope: KindScope): NumberKind {
@@ -75,7 +75,7 @@ function isJson(node: Condition, scope: KindScope): boolean {
   if (scope.inside !== null && node.name === scope.inside.variable)
     return itemKind(scope.inside.over, outside(scope)) === 'json'
   const fact = own(scope.facts, node.name)
-  return node.name === 'arguments' || fact === 'list' || fact === 'map'
+  return node.name === 'arguments' || fact === 'list' || fact === 'map' || fact === 'json'
 }
 
 function outside(scope: KindScope): KindScope {

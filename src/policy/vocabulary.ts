@@ -22,6 +22,9 @@ export const RUN_FIELDS = {
   taint_sources: 'list<string>',
 } as const
 
+/** What a name stands for to the checks of a text: a fact's type, or `json` for a value whose type nobody declared. */
+export type VariableType = FactType | 'json'
+
 /** Number of arguments after the value itself; `global` is written `size(x)`, `receiver` is written `x.size()`. */
 export const METHODS: Readonly<
   Record<Method, { readonly takes: 0 | 1; readonly written: 'global' | 'receiver' | 'both' }>
