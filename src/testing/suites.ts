@@ -1,3 +1,4 @@
+export { engineSuite, type EngineCase, type EngineScene, type EngineSceneFactory } from './engine-suite.ts'
 export { history, type Step } from './ledger-history.ts'
 export { playHistory, type LedgerScene } from './ledger-suite.ts'
 export { memoryScene } from './memory-store.ts'
