@@ -1,7 +1,6 @@
 import { pino } from 'pino'
+import type { LogLevel } from './log-level.ts'
 import type { Logger } from '../tools/invoker.ts'
-
-export type LogLevel = 'error' | 'warn' | 'info' | 'silent'
 
 /** JSON lines on standard error, so that standard output stays for answers. */
 export function serverLogger(level: LogLevel): Logger {

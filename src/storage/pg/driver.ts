@@ -1,5 +1,5 @@
 import { DatabaseError, Pool, type PoolClient } from 'pg'
-import type { Database, Queryable, QueryResult, Statement, Transaction } from '../database.ts'
+import type { Database, PoolState, Queryable, QueryResult, Statement, Transaction } from '../database.ts'
 import { DatabaseUnavailable, HandleMisused, TransactionAborted } from '../errors.ts'
 import { kyselyOver } from '../kysely.ts'
 import { unnamed } from '../statement.ts'
@@ -11,6 +11,8 @@ export interface PgOptions {
   readonly connectionString: string
   /** Most connections at a time; 10 when absent. */
   readonly max?: number
+  /** Named statements, which keep their plan; true when absent. False behind a pooler that loses them. */
+  readonly named?: boolean
   /** Hears of connections that broke outside a statement. They are replaced by themselves; never fatal. */
   readonly onError?: (error: Error) => void
 }
@@ -41,11 +43,13 @@ class PgDatabase implements Database {
   readonly kysely: Queryable['kysely']
   readonly #target: Target
   readonly #pool: Pool
+  readonly #named: boolean
   #ended: Promise<void> | undefined
 
   constructor(options: PgOptions) {
     const report = options.onError ?? ((): void => {})
     this.#target = readTarget(options.connectionString)
+    this.#named = options.named ?? true
     this.description = describeTarget(this.#target)
     this.#pool = new Pool({
       connectionString: options.connectionString,
@@ -85,7 +89,7 @@ class PgDatabase implements Database {
     const client = await this.#connect()
     let broken = true
     try {
-      const result = await send<Row>(client, { statement, values })
+      const result = await send<Row>(client, { statement: this.#named ? statement : unnamed(statement.text), values })
       broken = false
       return result
     } catch (error) {
@@ -113,7 +117,7 @@ class PgDatabase implements Database {
     let broken = true
     try {
       await client.query('BEGIN')
-      const tx = new PgTransaction(client)
+      const tx = new PgTransaction(client, this.#named)
       try {
         const value = await work(tx)
         await tx.end()
@@ -129,6 +133,11 @@ class PgDatabase implements Database {
     } finally {
       client.release(broken)
     }
+  }
+
+  connections(): PoolState {
+    const { totalCount, idleCount, waitingCount } = this.#pool
+    return { total: totalCount, idle: idleCount, waiting: waitingCount }
   }
 
   close(): Promise<void> {
@@ -149,16 +158,19 @@ class PgDatabase implements Database {
 class PgTransaction implements Transaction {
   readonly kysely: Queryable['kysely']
   readonly #client: PoolClient
+  readonly #named: boolean
   #last: Promise<unknown> = Promise.resolve()
   #ended = false
 
-  constructor(client: PoolClient) {
+  constructor(client: PoolClient, named: boolean) {
     this.#client = client
+    this.#named = named
     this.kysely = kyselyOver(({ sql, parameters }) => this.query(unnamed(sql), parameters))
   }
 
   query<Row>(statement: Statement, values: readonly unknown[] = []): Promise<QueryResult<Row>> {
-    return this.#inTurn(() => send<Row>(this.#client, { statement, values }))
+    const sent = this.#named ? statement : unnamed(statement.text)
+    return this.#inTurn(() => send<Row>(this.#client, { statement: sent, values }))
   }
 
   async execute(sql: string): Promise<void> {

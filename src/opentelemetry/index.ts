@@ -1,0 +1,2 @@
+export { openTelemetry, type OpenTelemetryOptions } from './open-telemetry.ts'
+export { spanIds, type IdGenerator } from './span-ids.ts'
