@@ -4,6 +4,9 @@ import type { AnswerOutcome, Decider } from './approvals/service.ts'
 import type { SecretSource } from './connections/connection.ts'
 import type { ConnectionProvider } from './connections/provider.ts'
 import type { VaultOptions } from './connections/vault/key-provider.ts'
+import { manageAgents, noAgents, type ManagedAgents, type ManagedRuns } from './managed.ts'
+import type { Observer } from './observing/observer.ts'
+import type { AdvanceBudget, Advanced } from './runs/advance.ts'
 import type { RuleLimit } from './decision/limits.ts'
 import type { Effect } from './decision/stage-two.ts'
 import type { Page } from './runs/run-store.ts'
@@ -60,6 +63,10 @@ export interface BailiffOptions<Declarations extends readonly ToolDeclaration[]>
   readonly prices?: PriceTable
   readonly logger?: Logger
   readonly reporter?: ErrorReporter
+  /** Told of calls, decisions, turns and runs: `openTelemetry()` of `bailiff/opentelemetry`, or your own. */
+  readonly observers?: readonly Observer[]
+  /** Agents whose model Bailiff asks itself. Not needed for a loop of your own. */
+  readonly agents?: ManagedAgents
 }
 
 /** A person's answer, for an approvals screen of your own. */
@@ -90,6 +97,13 @@ export interface Bailiff<Name extends string = string> {
     revoke(agent: string, tool: Name): Promise<{ readonly revoked: boolean; readonly inFlight: number }>
     grant(agent: string, tool: Name): Promise<void>
   }
+  /** Of the agents; every verb raises when none were given. */
+  readonly runs: ManagedRuns
+  /**
+   * Does what is due of this organization's runs, within a budget: for a cron route where no process lives on. Any number
+   * of callers may overlap; each run is taken by one of them. What is left is there for the next call.
+   */
+  advance(budget?: AdvanceBudget): Promise<Advanced>
   close(): Promise<void>
 }
 
@@ -113,6 +127,7 @@ export async function createBailiff<const Declarations extends readonly ToolDecl
   })
   await syncRules(core, { organizationId: organization.id, rules: options.rules ?? [], by: CODE })
   const organizationId = organization.id
+  const managed = options.agents === undefined ? noAgents() : await manageAgents(core, organizationId, options.agents)
   const answerOf = ({ id, argumentsHash, by, note, outcome, stopRun }: Answer) => {
     const decider: Decider = { actor: { kind: 'user', id: by.id, name: by.name }, roles: by.roles ?? [] }
     return {
@@ -140,7 +155,10 @@ export async function createBailiff<const Declarations extends readonly ToolDecl
       grant: (agent, tool) =>
         core.stores.grants.grant({ id: core.newId(), organizationId, definition: agent, tool, by: CODE }),
     },
+    runs: managed.runs,
+    advance: managed.advance,
     async close() {
+      await managed.stop()
       await core.ledger.flush()
       await options.database.close()
     },

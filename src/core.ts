@@ -12,7 +12,19 @@ import { policyCatalogue, type PolicyCatalogue } from './policy/catalogue.ts'
 import { policyEngine } from './policy/engine.ts'
 import { cachedPolicy } from './policy/policy.ts'
 import { replayRule, type ReplayRequest, type RuleReplay } from './policy/replay.ts'
-import type { RunStore } from './runs/run-store.ts'
+import { observedApprovals } from './observing/observed-approvals.ts'
+import { observedAmbient, observedLedger, observedUsage } from './observing/observed-calls.ts'
+import { observedRuns, runOf } from './observing/observed-runs.ts'
+import type { Observer } from './observing/observer.ts'
+import { telling, type Tell } from './observing/telling.ts'
+import type { JobProvider } from './provider-jobs/adapter.ts'
+import type { JobEvents } from './provider-jobs/events.ts'
+import { providerJobs, type ProviderJobs } from './provider-jobs/service.ts'
+import type { LaneStore } from './runs/lane.ts'
+import type { ChildStore } from './runs/workflow/child-store.ts'
+import type { SignalStore } from './runs/workflow/signal-store.ts'
+import type { StepStore } from './runs/workflow/step-store.ts'
+import type { RunRow, RunStore } from './runs/run-store.ts'
 import { currentScope, withScope } from './spans/ambient.ts'
 import { liveEvents, type LiveEvents } from './spans/live-events.ts'
 import type { SpanStore } from './spans/span-store.ts'
@@ -24,11 +36,16 @@ import { connectionStore } from './storage/connection-store.ts'
 import type { Database } from './storage/database.ts'
 import { definitionStore, type DefinitionStore } from './storage/definition-store.ts'
 import { grantStore, type GrantStore } from './storage/grant-store.ts'
+import { laneStore } from './storage/lane-store.ts'
 import { migrate } from './storage/migrate.ts'
 import { organizationStore, type OrganizationStore } from './storage/organization-store.ts'
 import { pastCalls } from './storage/past-calls.ts'
 import { policySource } from './storage/policy-source.ts'
+import { providerJobStore } from './storage/provider-job-store.ts'
 import { ruleStore, type RuleStore } from './storage/rule-store.ts'
+import { childStore } from './storage/child-run-store.ts'
+import { signalStore } from './storage/run-signal-store.ts'
+import { stepStore } from './storage/run-step-store.ts'
 import { runStore } from './storage/run-store.ts'
 import { spanStore } from './storage/span-store.ts'
 import { usageWriter } from './storage/usage-writer.ts'
@@ -59,16 +76,29 @@ export interface CoreOptions {
   readonly providers?: readonly ConnectionProvider[]
   /** Seals the secrets of connections. Without one, no connection can be made with a secret. */
   readonly vault?: VaultOptions
+  /** Vendors that finish work later, whose callbacks this deployment takes. */
+  readonly jobProviders?: readonly JobProvider[]
   readonly prices?: PriceTable
   readonly logger?: Logger
   readonly reporter?: ErrorReporter
   readonly now?: () => Date
   /** Wraps each port of the decision path as it is wired: to trace, to count, to crash on purpose. */
   readonly instrument?: Instrument
+  /** Told of calls, decisions, questions, turns and runs: for metrics, traces and logs. */
+  readonly observers?: readonly Observer[]
 }
 
 export type Instrument = <T extends object>(
-  port: 'ledger' | 'policy' | 'connections' | 'usage' | 'runs',
+  port:
+    | 'ledger'
+    | 'policy'
+    | 'connections'
+    | 'usage'
+    | 'runs'
+    | 'steps'
+    | 'children'
+    | 'provider_jobs'
+    | 'provider_events',
   implementation: T,
 ) => T
 
@@ -81,6 +111,7 @@ export interface Core {
   readonly policy: PolicyEngine
   readonly approvals: ApprovalsService
   readonly connections: ConnectionService
+  readonly providerJobs: ProviderJobs
   readonly ambient: AmbientSpans
   readonly live: LiveEvents
   readonly prices: PriceBook
@@ -92,8 +123,16 @@ export interface Core {
   readonly reporter: ErrorReporter
   readonly now: () => Date
   readonly newId: () => string
+  /** Told when the model is asked for a turn, which writes nothing yet. */
+  readonly onTurn: (turn: StartedTurn) => void
   /** Who is told when a run has a reason to go on. The runtime sets it; without one, nobody is waiting. */
   onWake(listener: (runId: string) => Promise<void>): void
+}
+
+export interface StartedTurn {
+  readonly run: RunRow
+  readonly spanId: string
+  readonly startedAt: Date
 }
 
 export interface Stores {
@@ -103,6 +142,10 @@ export interface Stores {
   readonly rules: RuleStore
   readonly tools: ToolStore
   readonly runs: RunStore
+  readonly lanes: LaneStore
+  readonly steps: StepStore
+  readonly signals: SignalStore
+  readonly children: ChildStore
   readonly spans: SpanStore
   readonly connections: ConnectionAdministration
 }
@@ -124,60 +167,72 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const shared = sharedOf(options)
   const facts = options.facts ?? []
   const instrument: Instrument = options.instrument ?? ((_port, implementation) => implementation)
-  const stores = storesOf(database, instrument)
+  const observers = options.observers ?? []
+  const tell = telling(observers, shared.logger)
+  const ambient = observedAmbient(AMBIENT, observers)
+  const stores = storesOf(database, instrument, tell)
   const registry = await buildRegistry(options.tools, { facts, versions: stores.tools })
   const catalogue = policyCatalogue(
     registry.names().flatMap((name) => registry.get(name) ?? []),
     facts,
   )
   const live = liveEvents()
-  const ledger = instrument('ledger', callLedger(database, { newId: shared.newId, onSpan: live.changed }))
+  const written = instrument('ledger', callLedger(database, { newId: shared.newId, onSpan: live.changed }))
+  const ledger = observedLedger(written, tell)
   const accounts = accountsOf(options, { store: stores.connections, ...shared })
   const connections: ConnectionResolver = instrument('connections', accounts.resolver)
   const source = policySource(database)
-  const policy = instrument(
-    'policy',
-    policyEngine({
-      policy: cachedPolicy(source, catalogue),
-      resolvers: registry.facts,
-      logger: shared.logger,
-    }),
-  )
+  const rules = { policy: cachedPolicy(source, catalogue), resolvers: registry.facts, logger: shared.logger }
+  const policy = instrument('policy', policyEngine(rules))
   const invoker = new DefaultToolInvoker({
     registry,
     ledger,
     policy,
     connections,
-    usage: instrument('usage', usageWriter(database)),
-    ambient: AMBIENT,
+    usage: observedUsage(instrument('usage', usageWriter(database)), tell),
+    ambient,
     accrual: checkAccrual,
     ...shared,
   })
   let wake: (runId: string) => Promise<void> = () => Promise.resolve()
-  const approvals = approvalsService({ store: approvalStore(database), registry, wake: (runId) => wake(runId) })
+  const answered = approvalsService({ store: approvalStore(database), registry, wake: (runId) => wake(runId) })
   return {
     database,
     registry,
     invoker,
     ledger,
     policy,
-    approvals,
+    approvals: observedApprovals(answered, tell),
     connections: accounts.service,
-    ambient: AMBIENT,
+    providerJobs: jobsOf(options, instrument, shared),
+    ambient,
     live,
     prices: priceBook(options.prices),
     catalogue,
     stores,
     replayRule: (request) => replayRule({ past: pastCalls(database), source, registry, catalogue }, request),
     ...shared,
+    onTurn: ({ run, spanId, startedAt }) =>
+      tell({ kind: 'turn_started', ...runOf(run), spanId, model: run.snapshot.model, at: startedAt }),
     onWake: (listener) => {
       wake = listener
     },
   }
 }
 
+function jobsOf({ database, jobProviders }: CoreOptions, instrument: Instrument, shared: Shared): ProviderJobs {
+  return providerJobs({
+    providers: jobProviders ?? [],
+    store: instrument('provider_jobs', providerJobStore(database)),
+    instrument: (events: JobEvents) => instrument('provider_events', events),
+    ...shared,
+  })
+}
+
+type Shared = Pick<Core, 'logger' | 'reporter' | 'now' | 'newId'>
+
 /** What every part is handed. */
-function sharedOf(options: CoreOptions): Pick<Core, 'logger' | 'reporter' | 'now' | 'newId'> {
+function sharedOf(options: CoreOptions): Shared {
   const logger = options.logger ?? SILENT
   const reporter = options.reporter ?? {
     report: (error, context) => logger.error('a fault needs an operator', { error, ...context }),
@@ -203,14 +258,18 @@ function accountsOf({ database, providers, secrets, vault }: CoreOptions, parts:
 
 const NO_SECRETS: SecretSource = { read: () => Promise.resolve({}) }
 
-function storesOf(database: Database, instrument: Instrument): Stores {
+function storesOf(database: Database, instrument: Instrument, tell: Tell): Stores {
   return {
     organizations: organizationStore(database),
     definitions: definitionStore(database),
     grants: grantStore(database),
     rules: ruleStore(database),
     tools: toolStore(database),
-    runs: instrument('runs', runStore(database)),
+    runs: observedRuns(instrument('runs', runStore(database)), tell),
+    lanes: laneStore(database),
+    steps: instrument('steps', stepStore(database)),
+    signals: signalStore(database),
+    children: instrument('children', childStore(database)),
     spans: spanStore(database),
     connections: connectionStore(database),
   }

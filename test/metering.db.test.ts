@@ -112,6 +112,48 @@ describe('a paid call', () => {
   })
 })
 
+describe('a paid call that settles later', () => {
+  function submitting(behave: (context: HandlerContext) => Promise<void>, settles?: 'later') {
+    return vendorTool({
+      name: 'research.submit',
+      description: 'A paid submit.',
+      input: z.object({}),
+      output: z.object({ jobId: z.string() }),
+      sideEffects: 'write',
+      repeatable: false,
+      metered: true,
+      ...(settles === undefined ? {} : { settles }),
+      handler: async (_invocation, _args, context) => {
+        await behave(context)
+        return ok({ jobId: 'x' })
+      },
+    })
+  }
+  const submit = async (tool: ReturnType<typeof submitting>, maxCostCents: number | null = null) => {
+    const w = await world({ database: db.database, extraTools: [tool] })
+    const invocation = await w.invocation()
+    const capped = { ...invocation, ceilings: { ...invocation.ceilings, maxCostCents } }
+    return inRun(w.core, capped, () => w.core.invoker.invoke({ toolName: 'research.submit', args: {} }, capped))
+  }
+  const nothing = async (): Promise<void> => undefined
+
+  test('answers without a row, and a call that is not declared so does not', async () => {
+    expect(await submit(submitting(nothing, 'later'))).toMatchObject({ ok: true, data: { jobId: 'x' } })
+    await expect(submit(submitting(nothing))).rejects.toThrow('recorded no usage')
+    expect(await rows()).toEqual([])
+  })
+
+  test('is checked against the budget of its run like any other', async () => {
+    expect((await submit(submitting(nothing, 'later'), 0)).error?.code).toBe('budget_exhausted')
+  })
+
+  test('cannot record anything itself: it would be charged twice', async () => {
+    const both = submitting(async ({ meter }) => void (await meter.record(PAID)), 'later')
+    await expect(submit(both)).rejects.toThrow('settles later')
+    expect(await rows()).toEqual([])
+  })
+})
+
 describe('parallel paid calls', () => {
   test('overshoot the ceiling by no more than what was in flight when it was reached', async () => {
     const inFlight = 5

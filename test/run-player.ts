@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { syncRules } from '../src/bailiff.ts'
 import type { Approval } from '../src/approvals/approval-store.ts'
+import { DEFAULT_LANE_LIMITS } from '../src/runs/lane.ts'
 import type { RunRow } from '../src/runs/run-store.ts'
 import type { Database } from '../src/storage/database.ts'
 import { argumentsHash } from '../src/tools/canonical.ts'
@@ -155,7 +156,10 @@ export class RunPlayer {
 
   async #begin({ turns, rules, maxTurns, maxToolCalls }: RunHistory): Promise<void> {
     // A run that a failed history left open would go on in this one, and hide what was found.
-    if (this.#runId !== '') await this.#a.core.stores.runs.fail(this.#runId, ABANDONED)
+    if (this.#runId !== '') {
+      await this.#sql('UPDATE agent.runs SET segment_id = NULL WHERE id = ')
+      await this.#a.core.stores.runs.fail(this.#runId, ABANDONED)
+    }
     for (const tool of this.#ground.revoked) await this.#grant(tool, true)
     for (const tool of this.#ground.disabled) await this.#enable(tool, true)
     this.#ground = groundOf(rules)
@@ -199,7 +203,7 @@ export class RunPlayer {
       case 'expire':
         return this.#expire(event.which)
       case 'crash':
-        await this.#a.core.stores.runs.begin(this.#runId, randomUUID(), 0)
+        await this.#a.core.stores.runs.begin(this.#runId, randomUUID(), { staleS: 0, lanes: DEFAULT_LANE_LIMITS })
         return
       case 'time passes':
         return this.#timePasses()

@@ -10,6 +10,8 @@ import { createRuntime, type Runtime } from '../src/runtime.ts'
 import { type App, createApp, type Hosting } from '../src/server/app.ts'
 import { type BailiffConfig, defineConfig } from '../src/server/config.ts'
 import { checkRules } from '../src/server/deployment.ts'
+import type { Metrics } from '../src/server/metrics/metrics.ts'
+import type { Readiness } from '../src/server/readiness.ts'
 import type { Database } from '../src/storage/database.ts'
 import { identityStore, type IdentityStore, type KeyKind } from '../src/storage/identity-store.ts'
 import { manualEngine, type ManualEngine, scriptedModel } from '../src/testing/index.ts'
@@ -91,6 +93,9 @@ export async function serverApp(
     readonly now?: () => Date
     readonly providers?: readonly ConnectionProvider[]
     readonly vault?: VaultOptions
+    readonly metrics?: Metrics
+    readonly metricsToken?: string
+    readonly readiness?: (runtime: Runtime) => Readiness
   } = {},
 ): Promise<ServerApp> {
   const written: string[] = []
@@ -100,6 +105,7 @@ export async function serverApp(
     ...(options.now === undefined ? {} : { now: options.now }),
     ...(options.providers === undefined ? {} : { providers: options.providers }),
     ...(options.vault === undefined ? {} : { vault: options.vault }),
+    ...(options.metrics === undefined ? {} : { observers: [options.metrics.observer] }),
   })
   const { id: organizationId } = await core.stores.organizations.ensure({
     id: core.newId(),
@@ -125,11 +131,17 @@ export async function serverApp(
   const stranger = await identities.createApiKey({ organizationId: otherId, kind: 'admin', name: 'stranger' })
   if (run === undefined || approve === undefined || admin === undefined) throw new Error('a key is missing')
   const closing = new AbortController()
+  const knows = (tool: string): boolean => core.registry.get(tool) !== undefined
+  const rendered = options.metrics?.attach({ database, engine: runtime.health, knows, now: core.now })
+  const page = rendered === undefined ? undefined : { ...rendered, token: options.metricsToken ?? null, organizationId }
   const app = createApp({
     core,
     runs: runtime.runs,
+    lanes: runtime.lanes,
     identities,
     closing: closing.signal,
+    ...(options.readiness === undefined ? {} : { readiness: options.readiness(runtime) }),
+    ...(page === undefined ? {} : { metrics: page }),
     about: { model: MODEL, scripted: true, database: database.dialect },
     hosting: {
       loopback: true,

@@ -13,9 +13,9 @@ import type { VendorKeys } from 'bailiff/server'
 import { startExaSimulator } from '../../simulators/exa.ts'
 import { startFirecrawlSimulator } from '../../simulators/firecrawl.ts'
 import { startHunterSimulator } from '../../simulators/hunter.ts'
-import { startParallelSimulator } from '../../simulators/parallel.ts'
+import { startParallelSimulator, type ParallelSimulatorSettings } from '../../simulators/parallel.ts'
 
-type Vendor = Exclude<keyof VendorKeys, 'nylas'>
+type Vendor = Exclude<keyof VendorKeys, 'nylas' | 'fullenrich' | 'parallelWebhook'>
 
 interface Simulated {
   readonly url: string
@@ -24,29 +24,40 @@ interface Simulated {
 
 interface Source {
   readonly live: string
-  readonly start: () => Promise<Simulated>
+  readonly start: (find?: ParallelSimulatorSettings['find']) => Promise<Simulated>
   /** What follows the origin in the vendor's base URL. */
   readonly path: string
 }
 
 const SOURCES: Readonly<Record<Vendor, Source>> = {
   exa: { live: 'https://api.exa.ai', start: () => startExaSimulator(), path: '' },
-  parallel: { live: 'https://api.parallel.ai', start: () => startParallelSimulator(), path: '' },
+  parallel: {
+    live: 'https://api.parallel.ai',
+    start: (find) => startParallelSimulator(find === undefined ? {} : { find }),
+    path: '',
+  },
   firecrawl: { live: 'https://api.firecrawl.dev', start: () => startFirecrawlSimulator(), path: '' },
   hunter: { live: 'https://api.hunter.io/v2', start: () => startHunterSimulator(), path: '/v2' },
+}
+
+export interface ResearchOptions {
+  readonly keys: VendorKeys
+  readonly guard: OutgoingGuard
+  /** What the stand-in of the web search finds; pages it makes up unless given. */
+  readonly find?: ParallelSimulatorSettings['find']
 }
 
 /**
  * The research tools. A vendor whose key is set is asked for real, every other one is a stand-in on this machine that makes
  * its answers up.
  */
-export async function researchTools({ keys, guard }: { readonly keys: VendorKeys; readonly guard: OutgoingGuard }) {
+export async function researchTools({ keys, guard, find }: ResearchOptions) {
   const running: Simulated[] = []
   const access = async (vendor: Vendor): Promise<VendorAccess> => {
     const { live, start, path } = SOURCES[vendor]
     const apiKey = keys[vendor]
     if (apiKey !== null) return { apiKey, baseUrl: live }
-    const simulator = await start()
+    const simulator = await start(find)
     running.push(simulator)
     return { apiKey: 'simulated', baseUrl: `${simulator.url}${path}` }
   }

@@ -35,6 +35,8 @@ export interface Approval {
 export interface ApprovalFilter {
   readonly state?: ApprovalState
   readonly runId?: string
+  /** Any of these runs. */
+  readonly runIds?: readonly string[]
   readonly limit: number
   readonly cursor: string | null
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { notesConfig } from '../../test/server-app.ts'
+import { DEFAULT_CEILINGS } from '../runs/definition.ts'
 import { databaseFolder } from '../server/open-database.ts'
 import { type Platform, startPlatform } from '../server/platform.ts'
 import { readSettings } from '../server/settings.ts'
@@ -161,6 +162,34 @@ describe('with a server', () => {
       code: 1,
       err: expect.stringContaining(`a server runs on this data folder already: ${platform.url}`),
     })
+  })
+})
+
+test('a signal reaches a run of a workflow, with what a file holds', async () => {
+  const { runtime, organization } = platform
+  const by = { kind: 'system', id: 'test', name: 'test' } as const
+  const root = { kind: 'wait', id: 'go', signal: { name: 'go.on', timeoutS: 600 } } as const
+  await runtime.runs.publish(organization.id, { kind: 'workflow', slug: 'flow', ceilings: DEFAULT_CEILINGS, root }, by)
+  const request = {
+    organizationId: organization.id,
+    definition: 'flow',
+    input: null,
+    startedBy: by,
+    source: 'api',
+  } as const
+  const { id } = await runtime.runs.start(request)
+  const data = join(folder, 'data.json')
+  await writeFile(data, '{"price":12}')
+  expect(await bailiff(['runs', 'signal', id, 'go.on', '--data', data])).toEqual({
+    code: 0,
+    out: 'signal go.on is with the run\n',
+    err: '',
+  })
+  await expect
+    .poll(async () => (await json<{ output: unknown }>(['runs', 'show', id])).output, { timeout: 20_000 })
+    .toEqual({ received: true, payload: { price: 12 } })
+  expect(await bailiff(['runs', 'signal', id, 'go.on'])).toMatchObject({
+    err: expect.stringContaining('the run has ended'),
   })
 })
 

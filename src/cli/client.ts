@@ -9,6 +9,7 @@ export interface ApiClient {
   readonly url: string
   get<T>(path: string): Promise<T>
   post<T>(path: string, body?: object): Promise<T>
+  put<T>(path: string, body: object): Promise<T>
   delete<T>(path: string): Promise<T>
   /** A response whose body is read as it comes. */
   stream(path: string): Promise<ReadableStream<Uint8Array>>
@@ -89,11 +90,12 @@ class HttpClient implements ApiClient {
   }
 
   async post<T>(path: string, body?: object): Promise<T> {
-    const init =
-      body === undefined
-        ? { method: 'POST' }
-        : { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
+    const init = body === undefined ? { method: 'POST' } : withJson('POST', body)
     return (await this.#request(path, init)).json() as Promise<T>
+  }
+
+  async put<T>(path: string, body: object): Promise<T> {
+    return (await this.#request(path, withJson('PUT', body))).json() as Promise<T>
   }
 
   async delete<T>(path: string): Promise<T> {
@@ -120,6 +122,10 @@ class HttpClient implements ApiClient {
     if (!response.ok) throw await failureOf(response)
     return response
   }
+}
+
+function withJson(method: string, body: object) {
+  return { method, body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
 }
 
 async function failureOf(response: Response): Promise<CommandFailed> {

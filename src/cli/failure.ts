@@ -14,9 +14,11 @@ const USAGE_ERRORS: readonly string[] = ['SettingsError', 'ConfigError']
 const EXPLAINED_ERRORS: readonly string[] = [
   'ListenError',
   'PlatformError',
+  'TracingUnavailable',
   'VaultKeyMissing',
   'DataFolderInUse',
   'DatabaseUnavailable',
+  'DatabasesDiffer',
   'MigrationRefused',
   'RegistryError',
   'ValidationError',

@@ -16,7 +16,7 @@ export async function readInput(path: string, as: string): Promise<unknown> {
     case '.csv':
       return readRows(path, as)
     case '.json':
-      return readJson(path)
+      return readJsonFile(path)
     default:
       throw new CommandFailed(
         EXIT.usage,
@@ -35,7 +35,8 @@ async function readRows(path: string, as: string): Promise<unknown> {
   throw new CommandFailed(EXIT.usage, `${path} cannot be read as CSV:\n${problems.join('\n')}`)
 }
 
-async function readJson(path: string): Promise<unknown> {
+/** @throws CommandFailed when it cannot be read, or is no JSON */
+export async function readJsonFile(path: string): Promise<unknown> {
   let text: string
   try {
     const { size } = await stat(path)

@@ -1,14 +1,18 @@
 import { readFileSync } from 'node:fs'
-import { Command, Option } from 'commander'
+import { Argument, Command, Option } from 'commander'
 import type { ApprovalListOptions, ApproveOptions, RejectOptions } from './commands/approvals.ts'
 import type { RunOptions } from './commands/run.ts'
 import type { ArithmeticOptions } from './commands/vendors.ts'
 import type { ConnectionListOptions, ConnectOptions } from './commands/connections.ts'
 import type { NewKeyOptions } from './commands/keys.ts'
+import type { ProviderJobListOptions } from './commands/provider-jobs.ts'
 import type { RunListOptions } from './commands/runs.ts'
 import type { StartOptions } from './commands/start.ts'
+import type { Lane } from '../runs/lane.ts'
 import { contextOf, type CommonOptions } from './context.ts'
+import { LOG_LEVELS } from '../server/log-level.ts'
 import { EXIT_CODES_HELP } from './exit-codes.ts'
+import { addUpkeepCommands } from './upkeep-commands.ts'
 
 /** Every command and option. What a command needs is loaded when it runs, so that `--help` waits for no driver. */
 export function buildProgram(): Command {
@@ -22,12 +26,15 @@ export function buildProgram(): Command {
     .exitOverride()
   addServerCommands(program)
   addRunCommands(program)
+  addLaneCommands(program)
   addApprovalCommands(program)
   addToolCommands(program)
   addKeyCommands(program)
   addConnectionCommands(program)
+  addProviderJobCommands(program)
   addVaultCommands(program)
   addVendorCommands(program)
+  addUpkeepCommands(program, { command, remote, listOptions })
   return program
 }
 
@@ -37,6 +44,8 @@ function ownVersion(): string {
   }
   return version
 }
+
+const LANES: readonly Lane[] = ['interactive', 'batch']
 
 const CONFIG = ['--config <file>', 'config file; without it, bailiff.config.ts, .js or .mjs in this folder'] as const
 
@@ -57,9 +66,9 @@ function addServerCommands(program: Command): void {
   command(program, 'start', 'start the server: runs, approvals and the console')
     .option(...CONFIG)
     .addOption(
-      new Option('--log <level>', 'log lines on standard error')
-        .choices(['silent', 'error', 'warn', 'info'])
-        .default('warn'),
+      new Option('--log <level>', 'log lines on standard error; without it, BAILIFF_LOG_LEVEL or warn').choices(
+        LOG_LEVELS,
+      ),
     )
     .action(async (options: CommonOptions & StartOptions) => {
       await (await import('./commands/start.ts')).start(contextOf(options), options)
@@ -78,6 +87,7 @@ function addRunCommands(program: Command): void {
   remote(program, 'run <definition>', 'start a run and follow it until it ends or waits for a person')
     .requiredOption('--input <file>', 'input of the run: a JSON file, or a CSV file with a header row')
     .option('--as <name>', 'name of the list that the rows of a CSV file become', 'leads')
+    .addOption(new Option('--lane <lane>', 'batch for a run that nobody waits for').choices(LANES))
     .option('--no-follow', 'return as soon as the run is queued')
     .action(async (definition: string, options: CommonOptions & RunOptions) => {
       await (await import('./commands/run.ts')).run(contextOf(options), definition, options)
@@ -101,6 +111,45 @@ function addRunCommands(program: Command): void {
     .option('--reason <text>', 'kept with the run')
     .action(async (id: string, options: CommonOptions & { reason?: string }) => {
       await (await import('./commands/runs.ts')).cancelRun(contextOf(options), id, options)
+    })
+  remote(runs, 'signal <id> <name>', 'send a signal to a run of a workflow')
+    .option('--data <file>', 'what goes with it: a JSON file')
+    .action(async (id: string, name: string, options: CommonOptions & { data?: string }) => {
+      await (await import('./commands/runs.ts')).signalRun(contextOf(options), { id, name, ...options })
+    })
+  remote(runs, 'retry <id>', 'start another run in place of a failed one, with its definition and input')
+    .option('--effects-may-repeat', 'although the failed run wrote or sent something')
+    .action(async (id: string, options: CommonOptions & { effectsMayRepeat?: boolean }) => {
+      await (await import('./commands/dead-letters.ts')).retryRun(contextOf(options), id, options)
+    })
+  remote(runs, 'release [id]', 'let a run go on that is held since the database was restored')
+    .option('--all', 'every held run')
+    .action(async (id: string | undefined, options: CommonOptions & { all?: boolean }) => {
+      await (await import('./commands/runs.ts')).releaseRuns(contextOf(options), id, options)
+    })
+}
+
+function addLaneCommands(program: Command): void {
+  const lanes = program.command('lanes').description('how many runs work at the same time; pause and resume them')
+  const lane = new Argument('<lane>', 'interactive or batch').choices(LANES)
+  remote(lanes, 'list', 'both lanes, with who works and who waits').action(async (options: CommonOptions) => {
+    await (await import('./commands/lanes.ts')).listLanes(contextOf(options))
+  })
+  remote(lanes, 'pause', 'begin nothing more in a lane; what works leaves at its next boundary')
+    .addArgument(lane)
+    .action(async (name: string, options: CommonOptions) => {
+      await (await import('./commands/lanes.ts')).pauseLane(contextOf(options), name)
+    })
+  remote(lanes, 'resume', 'let a paused lane go on')
+    .addArgument(lane)
+    .action(async (name: string, options: CommonOptions) => {
+      await (await import('./commands/lanes.ts')).resumeLane(contextOf(options), name)
+    })
+  remote(lanes, 'limit', 'set how many runs of a lane may be active at the same time')
+    .addArgument(lane)
+    .argument('<count>', 'at least 1, or the word default')
+    .action(async (name: string, count: string, options: CommonOptions) => {
+      await (await import('./commands/lanes.ts')).limitLane(contextOf(options), name, count)
     })
 }
 
@@ -219,6 +268,43 @@ function addConnectionCommands(program: Command): void {
   remote(connections, 'revoke <id>', 'uninstall a connection for good and delete its secrets').action(
     async (id: string, options: CommonOptions) => {
       await (await import('./commands/connections.ts')).revokeConnection(contextOf(options), id)
+    },
+  )
+}
+
+function addProviderJobCommands(program: Command): void {
+  const jobs = program.command('provider-jobs').description('look at work that vendors finish later, and at its cost')
+  listOptions(remote(jobs, 'list', 'jobs, newest first'))
+    .addOption(
+      new Option('--state <state>', 'in one state').choices([
+        'submitted',
+        'running',
+        'completed',
+        'failed',
+        'cancelled',
+      ]),
+    )
+    .option('--provider <name>', 'of one provider')
+    .option('--run <id>', 'of one run')
+    .action(async (options: CommonOptions & ProviderJobListOptions) => {
+      await (await import('./commands/provider-jobs.ts')).listProviderJobs(contextOf(options), options)
+    })
+  remote(jobs, 'show <id>', 'one job, without its result').action(async (id: string, options: CommonOptions) => {
+    await (await import('./commands/provider-jobs.ts')).showProviderJob(contextOf(options), id)
+  })
+  listOptions(remote(jobs, 'unsettled', 'ended jobs whose cost is not written down')).action(
+    async (options: CommonOptions & ProviderJobListOptions) => {
+      await (await import('./commands/provider-jobs.ts')).listUnsettled(contextOf(options), options)
+    },
+  )
+  remote(jobs, 'settle <id>', 'write down what an ended job cost').action(
+    async (id: string, options: CommonOptions) => {
+      await (await import('./commands/provider-jobs.ts')).settleProviderJob(contextOf(options), id)
+    },
+  )
+  remote(jobs, 'drops', 'callbacks that were answered and not used, by reason').action(
+    async (options: CommonOptions) => {
+      await (await import('./commands/provider-jobs.ts')).showDrops(contextOf(options))
     },
   )
 }

@@ -13,6 +13,10 @@ export function runText(run: RunJson, url: string): string {
     `run         ${run.id}`,
     `definition  ${oneLine(run.definition)}`,
     `status      ${runLine(run)}`,
+    ...(run.lane === 'interactive' ? [] : [`lane        ${run.lane}`]),
+    ...(run.heldAt === null
+      ? []
+      : [`HELD        ${oneLine(run.heldReason ?? 'by an operator')}: bailiff runs release ${run.id}`]),
     ...(run.message === null ? [] : [`message     ${oneLine(run.message)}`]),
     `model       ${oneLine(run.model)}${run.model.startsWith('scripted/') ? ' (a script, no language model)' : ''}`,
     `started by  ${oneLine(run.startedBy.name)} (${run.startedBy.kind}), ${run.createdAt}`,

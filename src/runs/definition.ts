@@ -1,5 +1,7 @@
 import type { Principal, RunCeilings, ToolSnapshot } from '../tools/invocation.ts'
 import type { JsonObject } from '../tools/json.ts'
+import type { Lane } from './lane.ts'
+import type { WorkflowDefinition } from './workflow/definition.ts'
 
 /** A published agent, before publication. */
 export interface AgentDefinition {
@@ -11,6 +13,8 @@ export interface AgentDefinition {
   /** `provider/model`, or null for the deployment's default (`BAILIFF_MODEL`). */
   readonly model: string | null
   readonly ceilings: RunCeilings
+  /** `interactive` unless said otherwise. */
+  readonly lane?: Lane
   /** JSON Schema of a run's input; absent takes any JSON. */
   readonly inputSchema?: JsonObject
 }
@@ -23,6 +27,8 @@ export interface RunSnapshot {
   readonly instructions: string
   readonly model: string
   readonly framework: string
+  /** Of a workflow run: what there is to do. */
+  readonly workflow?: Pick<WorkflowDefinition, 'root' | 'output'>
 }
 
 export const DEFAULT_CEILINGS: RunCeilings = {

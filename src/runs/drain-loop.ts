@@ -30,10 +30,15 @@ export type SegmentOutcome =
   | { readonly kind: 'needs_approval'; readonly expiresAt: Date }
   /** Another worker executes one of the calls; look again when its lease ends. */
   | { readonly kind: 'in_flight'; readonly until: Date }
+  /** Somebody paused the lane: the run leaves its place, and goes on from here when the lane does. */
+  | { readonly kind: 'lane_paused' }
   | { readonly kind: 'cancelled'; readonly reason: string | null }
   | { readonly kind: 'partial'; readonly reason: string }
   | { readonly kind: 'limit_reached'; readonly reason: CeilingName }
   | { readonly kind: 'failed'; readonly code: string; readonly message: string }
+
+/** How the calls of a pause can end a segment. A lane is left between them and a turn, never by one of them. */
+export type CallOutcome = Exclude<SegmentOutcome, { kind: 'lane_paused' }>
 
 /** Everything the loop does beyond calling the invoker; implemented by the executor. Every verb may raise `SegmentLost`. */
 export interface SegmentPorts {
@@ -44,6 +49,7 @@ export interface SegmentPorts {
   readonly authorizedBy: readonly string[]
   use(): RunUse
   cancelRequested(): Promise<{ readonly reason: string | null } | null>
+  lanePaused(): Promise<boolean>
   /** Runs `work` as a child of the model turn that asked for it. */
   inTurn<T>(work: () => Promise<T>): Promise<T>
   turnStarted(): void
@@ -68,7 +74,10 @@ export interface SegmentStart {
   readonly pause: Pause | null
   readonly input: SessionInput
   readonly stop: StopSlot
+  /** Hangs up on the model. */
   readonly signal: AbortSignal
+  /** Aborted, it ends the segment before its next turn or call: what is under way finishes. Raises its reason. */
+  readonly leave?: AbortSignal
 }
 
 /**
@@ -80,17 +89,18 @@ export async function drain(session: AgentSession, ports: SegmentPorts, start: S
   let { pause, input } = start
   for (;;) {
     if (pause !== null) {
-      const answered = await answerPause(pause, ports)
+      const answered = await answerPause(pause, ports, start.leave)
       if (answered.kind !== 'answered') return answered
       input = { kind: 'results', results: answered.results }
     }
-    const end = await converse(session, ports, { input, signal: start.signal, stop: start.stop })
+    const end = await converse(session, ports, { ...start, input })
     if ('outcome' in end) return end.outcome
     // The stop is read before the framework's status: a write proposed beside a stopped read must not be drained.
     if (start.stop.current !== null) return outcomeOf(start.stop.current)
     if (end.kind === 'stopped') return outcomeOf(end.stop)
     if (end.kind === 'finished') return { kind: 'completed', text: end.text }
     pause = await ports.paused(end.proposals)
+    if (await ports.lanePaused()) return { kind: 'lane_paused' }
   }
 }
 
@@ -98,13 +108,18 @@ export async function drain(session: AgentSession, ports: SegmentPorts, start: S
 async function converse(
   session: AgentSession,
   ports: SegmentPorts,
-  stretch: Pick<SegmentStart, 'input' | 'signal' | 'stop'>,
+  stretch: Pick<SegmentStart, 'input' | 'signal' | 'stop' | 'leave'>,
 ): Promise<SessionEnd | { readonly outcome: SegmentOutcome }> {
+  // Results are in no saved session before the turn that reads them: left there, the reads among them would be made again.
+  let mayLeave = stretch.input.kind !== 'results'
   for await (const event of session.advance(stretch.input, stretch.signal)) {
     switch (event.type) {
       case 'turn-start': {
+        stretch.leave?.throwIfAborted()
         const refused = await refuseTurn(ports)
         if (refused !== null) return { outcome: refused }
+        if (mayLeave && (await ports.lanePaused())) return { outcome: { kind: 'lane_paused' } }
+        mayLeave = true
         ports.turnStarted()
         break
       }
@@ -128,7 +143,7 @@ async function refuseTurn(ports: SegmentPorts): Promise<SegmentOutcome | null> {
   return ceiling === null ? null : { kind: 'limit_reached', reason: ceiling }
 }
 
-export type PauseAnswer = { readonly kind: 'answered'; readonly results: readonly CallResult[] } | SegmentOutcome
+export type PauseAnswer = { readonly kind: 'answered'; readonly results: readonly CallResult[] } | CallOutcome
 
 /**
  * Decides the proposals of one pause, each on its own. The first that needs a person ends the execution; the ones behind
@@ -137,7 +152,7 @@ export type PauseAnswer = { readonly kind: 'answered'; readonly results: readonl
  * Reads come last, and only once nothing waits any more: no journal remembers them, so each pass of a pause would make
  * (and pay for) them again.
  */
-export async function answerPause(pause: Pause, ports: SegmentPorts): Promise<PauseAnswer> {
+export async function answerPause(pause: Pause, ports: SegmentPorts, leave?: AbortSignal): Promise<PauseAnswer> {
   const options = { authorizedBy: ports.authorizedBy, pauseId: pause.id }
   const results = new Map<Proposal, ToolResult>()
   const { writes, reads } = inOrder(pause.proposals, ports.invocation)
@@ -148,6 +163,7 @@ export async function answerPause(pause: Pause, ports: SegmentPorts): Promise<Pa
     ...reads.map((one) => ({ ...one, foresee: false })),
   ]
   for (const { index, proposal, foresee } of steps) {
+    leave?.throwIfAborted()
     // Before every call, not once a pause: with one call left, ten proposed sends are one send. Each proposal takes the
     // place its order gives it, so that the passes of one pause count it once.
     const ceiling = ceilingBeforeCall(ports.ceilings, placed(ports.use(), index))
@@ -186,7 +202,7 @@ type ProposalAnswer =
   | { readonly kind: 'result'; readonly result: ToolResult }
   | { readonly kind: 'held'; readonly approval: ApprovalRequired }
   | { readonly kind: 'foreseen' }
-  | { readonly kind: 'ended'; readonly outcome: SegmentOutcome }
+  | { readonly kind: 'ended'; readonly outcome: CallOutcome }
 
 async function invokeProposal(
   proposal: Proposal,
@@ -243,7 +259,7 @@ function placed(use: RunUse, index: number): RunUse {
 const CEILINGS: readonly string[] = ['max_turns', 'max_tool_calls', 'max_duration', 'max_cost'] satisfies CeilingName[]
 
 /** @throws the stored exception of a platform fault, so that the engine decides about a retry. */
-export function outcomeOf(stop: SegmentStop): SegmentOutcome {
+export function outcomeOf(stop: SegmentStop): CallOutcome {
   switch (stop.kind) {
     case 'ceiling':
       return isCeiling(stop.reason)

@@ -1,11 +1,16 @@
-import type { Actor, Principal, RunCeilings, RunSource } from '../tools/invocation.ts'
+import { ValidationError } from '../tools/errors.ts'
+import type { Actor, RunCeilings, RunSource } from '../tools/invocation.ts'
 import type { JsonValue } from '../tools/json.ts'
-import { ValidationError, NotFoundError } from '../tools/errors.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
-import { compileSchema } from '../tools/schema.ts'
 import type { PriceBook } from '../usage/prices.ts'
-import { DEFAULT_CEILINGS, type AgentDefinition, type RunSnapshot } from './definition.ts'
+import { OPEN_STATUSES, type AgentDefinition } from './definition.ts'
+import type { Lane } from './lane.ts'
+import { publish } from './publish.ts'
 import type { Page, RunListFilter, RunRow, RunStore } from './run-store.ts'
+import { startRun } from './start.ts'
+import type { ChildStore } from './workflow/child-store.ts'
+import { SIGNAL_NAME, type WorkflowDefinition } from './workflow/definition.ts'
+import type { SignalStore } from './workflow/signal-store.ts'
 
 /** What the manager needs of stored definitions and grants. */
 export interface Catalogue {
@@ -36,14 +41,22 @@ export interface StartRun {
   readonly source: RunSource
   /** Lower ceilings than the definition's; a higher one is refused. */
   readonly ceilings?: Partial<RunCeilings>
+  /** `batch` for a run that nobody waits for, whatever its definition says; a lane above the definition's is refused. */
+  readonly lane?: Lane
+  /** A failed run in whose place it is started. */
+  readonly retryOf?: string
 }
 
 export interface RunManager {
-  /** @throws ValidationError names every tool that does not exist */
-  publish(organizationId: string, definition: AgentDefinition, by: Actor): Promise<{ readonly version: number }>
+  /** @throws ValidationError names every tool that does not exist, and of a workflow every fault of every node */
+  publish(
+    organizationId: string,
+    definition: AgentDefinition | WorkflowDefinition,
+    by: Actor,
+  ): Promise<{ readonly version: number }>
   /**
    * @throws NotFoundError unknown definition
-   * @throws ValidationError an input over 256 kB, a ceiling above the definition's, a cost ceiling on a model without a price
+   * @throws ValidationError an input over 256 kB, a ceiling or a lane above the definition's, a cost ceiling on a model without a price
    */
   start(request: StartRun): Promise<RunRow>
   get(organizationId: string, runId: string): Promise<RunRow | null>
@@ -55,10 +68,27 @@ export interface RunManager {
     readonly reason: string | null
     readonly by: Actor
   }): Promise<{ readonly accepted: boolean; readonly inFlight: number } | null>
+  /**
+   * Sends a signal to a workflow run, which keeps it until a wait of that name takes it. Null when there is no such run;
+   * `accepted: false` when it had ended.
+   * @throws ValidationError a name that is none, a payload over 64 kB, a run that is no workflow
+   */
+  signal(request: SendSignal): Promise<{ readonly accepted: boolean } | null>
+}
+
+export interface SendSignal {
+  readonly organizationId: string
+  readonly runId: string
+  /** `^[a-z][a-z0-9_.-]{0,63}$` */
+  readonly name: string
+  readonly payload: JsonValue
+  readonly by: Actor
 }
 
 export interface ManagerDependencies {
   readonly store: RunStore
+  readonly children: ChildStore
+  readonly signals: SignalStore
   readonly catalogue: Catalogue
   readonly registry: ToolRegistry
   readonly prices: PriceBook
@@ -69,119 +99,36 @@ export interface ManagerDependencies {
   readonly newId: () => string
 }
 
-const SLUG = /^[a-z][a-z0-9-]{0,62}$/
-const MAX_INPUT_BYTES = 256 * 1024
 const PAGE = 50
+const MAX_SIGNAL_BYTES = 64 * 1024
 
 export function runManager(deps: ManagerDependencies): RunManager {
   return {
     publish: (organizationId, definition, by) => publish(deps, { organizationId, definition, by }),
-    start: (request) => start(deps, request),
+    start: (request) => startRun(deps, request),
     get: (organizationId, runId) => deps.store.get(organizationId, runId),
     list: (organizationId, filter = {}) => deps.store.list(organizationId, { limit: PAGE, cursor: null, ...filter }),
     async cancel(request) {
       if ((await deps.store.get(request.organizationId, request.runId)) === null) return null
       const outcome = await deps.store.requestCancel(request)
-      if (outcome.accepted) await deps.wake(request.runId)
-      return outcome
+      if (outcome.accepted) for (const runId of [request.runId, ...outcome.below]) await deps.wake(runId)
+      return { accepted: outcome.accepted, inFlight: outcome.inFlight }
     },
+    signal: (request) => sendSignal(deps, request),
   }
 }
 
-async function publish(
-  deps: ManagerDependencies,
-  request: { organizationId: string; definition: AgentDefinition; by: Actor },
-): Promise<{ readonly version: number }> {
-  const { organizationId, definition, by } = request
-  if (!SLUG.test(definition.slug))
-    throw new ValidationError(
-      `a definition's slug is lower case letters, digits and hyphens; got ${JSON.stringify(definition.slug.slice(0, 80))}`,
-    )
-  const missing = definition.tools.filter((tool) => deps.registry.get(tool) === undefined)
-  if (missing.length > 0)
-    throw new ValidationError(
-      `${definition.slug} names tools that do not exist: ${missing.join(', ')}; known are ${deps.registry.names().join(', ')}`,
-    )
-  const { slug, ...body } = definition
-  const { version } = await deps.catalogue.publish({ organizationId, slug, body })
-  await deps.catalogue.grantInitially({ organizationId, definition: slug, tools: definition.tools, by })
-  return { version }
-}
-
-async function start(deps: ManagerDependencies, request: StartRun): Promise<RunRow> {
-  const stored = await deps.catalogue.latest(request.organizationId, request.definition)
-  if (stored === null) {
-    const known = await deps.catalogue.slugs(request.organizationId)
-    const remedy = known.length === 0 ? 'publish one first' : `published are ${known.join(', ')}`
-    throw new NotFoundError(`there is no definition ${JSON.stringify(request.definition.slice(0, 80))}; ${remedy}`)
-  }
-  if (Buffer.byteLength(JSON.stringify(request.input)) > MAX_INPUT_BYTES)
-    throw new ValidationError('the input of a run is at most 256 kB of JSON')
-  const body = stored.body as Omit<AgentDefinition, 'slug'>
-  checkInput(request, body)
-  const snapshot = await freeze(deps, request, body)
-  const run = await deps.store.create({
-    id: deps.newId(),
-    organizationId: request.organizationId,
-    definitionId: stored.id,
-    definition: request.definition,
-    source: request.source,
-    input: request.input,
-    snapshot,
-    deadline: new Date(deps.now().getTime() + snapshot.ceilings.maxDurationS * 1000),
-  })
-  await deps.wake(run.id)
-  return run
-}
-
-function checkInput(request: StartRun, body: Omit<AgentDefinition, 'slug'>): void {
-  if (body.inputSchema === undefined) return
-  const checked = compileSchema(body.inputSchema).validate(request.input)
-  if (checked.kind === 'invalid')
-    throw new ValidationError(`the input does not fit what ${request.definition} takes: ${checked.message}`)
-}
-
-/** Freezes what the run is shown: contracts as they are now, and an authority that is the grant of this moment. */
-async function freeze(
-  deps: ManagerDependencies,
-  request: StartRun,
-  body: Omit<AgentDefinition, 'slug'>,
-): Promise<RunSnapshot> {
-  const contracts = deps.registry.resolve(body.tools)
-  const granted = await deps.catalogue.granted(request.organizationId, request.definition)
-  const principal: Principal = {
-    agent: request.definition,
-    userId: request.startedBy.kind === 'user' ? request.startedBy.id : null,
-    roles: request.roles ?? [],
-    scopes: body.tools.filter((tool) => granted.has(tool)),
-    startedBy: request.startedBy,
-  }
-  const ceilings = lowered({ ...DEFAULT_CEILINGS, ...body.ceilings }, request.ceilings ?? {})
-  const model = body.model ?? deps.defaultModel
-  if (ceilings.maxCostCents !== null && !deps.prices.knows(model)) {
-    throw new ValidationError(
-      `a cost ceiling needs a price for ${model}; add it to the price table or drop maxCostCents`,
-    )
-  }
-  return {
-    contracts: Object.fromEntries(contracts.map((contract) => [contract.name, contract])),
-    principal,
-    ceilings,
-    instructions: body.instructions,
-    model,
-    framework: deps.framework,
-  }
-}
-
-function lowered(base: RunCeilings, wanted: Partial<RunCeilings>): RunCeilings {
-  for (const key of ['maxTurns', 'maxToolCalls', 'maxDurationS', 'maxCostCents'] as const) {
-    const limit = base[key]
-    const value = wanted[key]
-    if (value === undefined || value === null) continue
-    if (!Number.isFinite(value) || value < 0) throw new ValidationError(`${key} is a number of at least 0`)
-    if (limit !== null && value > limit)
-      throw new ValidationError(`${key} of this run is at most ${limit}, as its definition says`)
-  }
-  const given = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== undefined && value !== null))
-  return { ...base, ...given }
+async function sendSignal(deps: ManagerDependencies, request: SendSignal): Promise<{ accepted: boolean } | null> {
+  const { organizationId, runId, name, payload, by } = request
+  if (!SIGNAL_NAME.test(name))
+    throw new ValidationError('a signal is named with lower case letters, digits, . _ and -, at most 64')
+  if (Buffer.byteLength(JSON.stringify(payload)) > MAX_SIGNAL_BYTES)
+    throw new ValidationError('the payload of a signal is at most 64 kB of JSON')
+  const run = await deps.store.get(organizationId, runId)
+  if (run === null) return null
+  if (run.kind !== 'workflow') throw new ValidationError('only the runs of workflows take signals')
+  if (!OPEN_STATUSES.includes(run.status)) return { accepted: false }
+  const accepted = await deps.signals.send({ id: deps.newId(), organizationId, runId, name, payload, by })
+  if (accepted) await deps.wake(runId)
+  return { accepted }
 }

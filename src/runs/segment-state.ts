@@ -3,11 +3,11 @@ import type { ToolInvocation } from '../tools/invocation.ts'
 import type { AmbientSpans, ToolInvoker } from '../tools/invoker.ts'
 import type { PriceBook } from '../usage/prices.ts'
 import type { EndedTurn, SegmentPorts } from './drain-loop.ts'
-import type { Pause, RunStore, Segment } from './run-store.ts'
+import type { Pause, RunRow, RunStore, Segment } from './run-store.ts'
 import type { SessionState } from './session.ts'
 
 export interface SegmentDependencies {
-  readonly store: Pick<RunStore, 'cancelRequested' | 'recordTurn' | 'saveSession' | 'spentCents'>
+  readonly store: Pick<RunStore, 'cancelRequested' | 'lanePaused' | 'recordTurn' | 'saveSession' | 'spentCents'>
   readonly invoker: ToolInvoker
   readonly ambient: AmbientSpans
   readonly prices: PriceBook
@@ -16,6 +16,8 @@ export interface SegmentDependencies {
   /** Told when something about a run changed, for live views. */
   readonly onChange: (organizationId: string, runId: string) => void
   readonly onText?: (runId: string, delta: string) => void
+  /** Told when the model is asked for a turn, which writes nothing yet. */
+  readonly onTurn?: (turn: { readonly run: RunRow; readonly spanId: string; readonly startedAt: Date }) => void
 }
 
 /** The moving parts of one segment: what it used, where it stands, how it saves. */
@@ -52,6 +54,8 @@ export class SegmentState {
       authorizedBy: segment.approvals,
       use: () => this.#use(),
       cancelRequested: () => deps.store.cancelRequested(segment),
+      // A run of somebody's own loop is in no lane.
+      lanePaused: async () => run.source !== 'library' && (await deps.store.lanePaused(segment)),
       inTurn: (work) =>
         deps.ambient.enter(
           { organizationId: run.organizationId, runId: run.id, rootRunId: run.rootRunId, spanId: this.#turn.id },
@@ -59,6 +63,7 @@ export class SegmentState {
         ),
       turnStarted: () => {
         this.#turn = { id: deps.newId(), startedAt: deps.now() }
+        deps.onTurn?.({ run, spanId: this.#turn.id, startedAt: this.#turn.startedAt })
       },
       turnEnded: (turn) => this.#turnEnded(turn),
       paused: (proposals) => this.#paused({ id: deps.newId(), turnSpanId: this.#turn.id, proposals }),

@@ -174,5 +174,5 @@ describe('headers', () => {
 
 test('health and readiness answer without a key', async () => {
   expect(await server.json('/healthz')).toStrictEqual({ status: 200, body: { status: 'ok' } })
-  expect(await server.json('/readyz')).toStrictEqual({ status: 200, body: { status: 'ok' } })
+  expect(await server.json('/readyz')).toStrictEqual({ status: 200, body: { status: 'ok', reasons: [] } })
 })

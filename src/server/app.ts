@@ -12,15 +12,22 @@ import { approvalRoutes } from './routes/approvals.ts'
 import { catalogueRoutes } from './routes/catalogue.ts'
 import { connectionCallbackRoutes } from './routes/connection-callback.ts'
 import { connectionRoutes } from './routes/connections.ts'
+import { deadLetterRoutes } from './routes/dead-letters.ts'
 import { keyRoutes } from './routes/keys.ts'
+import { laneRoutes } from './routes/lanes.ts'
+import { metricsRoutes } from './routes/metrics.ts'
 import { pageRoutes } from './routes/pages.ts'
+import { personalDataRoutes } from './routes/personal-data.ts'
 import { policyRoutes } from './routes/policy.ts'
+import { providerJobRoutes } from './routes/provider-jobs.ts'
 import { runEventRoutes } from './routes/run-events.ts'
 import { runRoutes } from './routes/runs.ts'
+import { workflowRoutes } from './routes/workflows.ts'
 import { sessionRoutes } from './routes/session.ts'
 import { router } from './routes/shapes.ts'
 import { systemRoutes } from './routes/system.ts'
 import { usageRoutes } from './routes/usage.ts'
+import { webhookRoutes } from './routes/webhooks.ts'
 
 export type { About, App, AppDependencies, Hosting } from './app-env.ts'
 
@@ -42,8 +49,13 @@ export function createApp(dependencies: AppDependencies): App {
   )
   app.use(securityHeaders)
   app.use(requireOwnHost(hosting))
+  // Before the common limit on bodies: a vendor's are larger, and are read only as far as their own rules go.
+  app.route(API, webhookRoutes(deps))
   app.use(bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }))
   app.route('/', systemRoutes(deps))
+  if (deps.metrics !== undefined) app.route('/', metricsRoutes(deps, deps.metrics))
+  const { inngest } = deps
+  if (inngest !== undefined) app.on(['GET', 'POST', 'PUT'], '/api/inngest', (c) => inngest(c.req.raw))
   app.route('/', pageRoutes())
   app.get(`${API}/openapi.json`, (c) => c.json(documentOf(app)))
   app.route(API, sessionRoutes(deps))
@@ -52,12 +64,17 @@ export function createApp(dependencies: AppDependencies): App {
   for (const routes of [
     runRoutes,
     runEventRoutes,
+    workflowRoutes,
+    laneRoutes,
     approvalRoutes,
     catalogueRoutes,
     policyRoutes,
     connectionRoutes,
+    providerJobRoutes,
     keyRoutes,
     usageRoutes,
+    deadLetterRoutes,
+    personalDataRoutes,
   ])
     app.route(API, routes(deps))
   app.openAPIRegistry.registerComponent('securitySchemes', 'key', {

@@ -10,6 +10,8 @@ export type Ability =
   | 'runs.read'
   | 'runs.cancel_own'
   | 'runs.cancel_any'
+  | 'runs.signal_own'
+  | 'runs.signal_any'
   | 'approvals.read'
   | 'approvals.answer'
   | 'catalogue.read'
@@ -17,7 +19,7 @@ export type Ability =
   | 'administration.change'
 
 const ABILITIES: Readonly<Record<Identity['kind'], readonly Ability[]>> = {
-  run: ['runs.start', 'runs.read', 'runs.cancel_own', 'catalogue.read'],
+  run: ['runs.start', 'runs.read', 'runs.cancel_own', 'runs.signal_own', 'catalogue.read'],
   approve: ['runs.read', 'approvals.read', 'approvals.answer', 'catalogue.read'],
   view: ['runs.read', 'approvals.read', 'catalogue.read', 'administration.read'],
   admin: [
@@ -25,6 +27,8 @@ const ABILITIES: Readonly<Record<Identity['kind'], readonly Ability[]>> = {
     'runs.read',
     'runs.cancel_own',
     'runs.cancel_any',
+    'runs.signal_own',
+    'runs.signal_any',
     'approvals.read',
     'approvals.answer',
     'catalogue.read',

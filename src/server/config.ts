@@ -6,8 +6,13 @@ import type { ConnectionProvider } from '../connections/provider.ts'
 import type { OutgoingGuard } from '../connections/outgoing.ts'
 import type { LanguageModel } from '../frameworks/ai-sdk/index.ts'
 import type { IntelligenceStore } from '../handlers/intelligence/index.ts'
+import type { JobProvider } from '../provider-jobs/adapter.ts'
+import type { ToolJobs } from '../provider-jobs/store.ts'
 import type { RuleDraft } from '../policy/rule.ts'
 import type { AgentDefinition } from '../runs/definition.ts'
+import type { WorkflowDefinition } from '../runs/workflow/definition.ts'
+import type { LaneLimits } from '../runs/lane.ts'
+import type { RetentionSettings } from '../runs/retention.ts'
 import type { Database } from '../storage/database.ts'
 import type { OrganizationSettings } from '../storage/organization-store.ts'
 import type { scopedDb } from '../storage/scoped-db.ts'
@@ -36,6 +41,10 @@ export interface AppServices {
   readonly scopedDb: (organizationId: string) => ReturnType<typeof scopedDb>
   /** What is publicly known about companies, for all organizations of this database: for `bailiff/handlers/intelligence`. */
   readonly intelligence: IntelligenceStore
+  /** Work that vendors finish later, for the tools that submit and collect it. */
+  readonly providerJobs: ToolJobs
+  /** Where a vendor calls back about a job: under BAILIFF_PUBLIC_URL, else where this server listens. */
+  readonly webhookUrl: (provider: string, jobId: string) => string
   /** Keys of vendors, from the environment; null where there is none. */
   readonly vendorKeys: VendorKeys
   /** The check of addresses that users, models and vendors can influence, for tools that need it. */
@@ -49,8 +58,8 @@ export interface AppParts {
   readonly facts?: readonly FactResolver[]
   /** The rules kept in code. At every start the stored ones that came from here become exactly these; a person's stay. */
   readonly rules?: readonly RuleDraft[]
-  /** Published at every start; one that has not changed gets no new version. */
-  readonly definitions?: readonly AgentDefinition[]
+  /** Agents and workflows, published at every start; one that has not changed gets no new version. */
+  readonly definitions?: readonly (AgentDefinition | WorkflowDefinition)[]
   /** The organization this deployment serves; `default` when absent. Settings left out stay as they are stored. */
   readonly organization?: OrganizationSeed
   /** Ensured by provider and label; settings of one that is there become these. */
@@ -58,7 +67,13 @@ export interface AppParts {
   readonly secrets?: SecretSource
   /** Accounts that people can connect. Their secrets are sealed in the database, so a vault key is needed. */
   readonly providers?: readonly ConnectionProvider[]
+  /** Vendors that finish work later, whose callbacks are taken. */
+  readonly jobProviders?: readonly JobProvider[]
   readonly prices?: PriceTable
+  /** How long runs and their traces stay: 13 months and 90 days unless set. An organization's own settings win. */
+  readonly retention?: RetentionSettings
+  /** Runs of the organization that may be active at the same time, over all processes; 8 and 4 unless given, or set by a person. */
+  readonly lanes?: Partial<LaneLimits>
   /** What the vendors take at the same time, for `bailiff vendors arithmetic`. */
   readonly vendorAccounts?: readonly VendorAccount[]
   /** Where faults go that need an operator; Sentry when SENTRY_DSN is set and this is absent. */

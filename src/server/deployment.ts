@@ -1,11 +1,13 @@
 import type { Core } from '../core.ts'
 import { validateRule, type RuleDraft, type StoredRule } from '../policy/rule.ts'
+import { retentionOf } from '../runs/retention.ts'
 import type { Runtime } from '../runtime.ts'
 import { connectionStore } from '../storage/connection-store.ts'
 import type { Organization } from '../storage/organization-store.ts'
 import { ValidationError } from '../tools/errors.ts'
 import type { Actor } from '../tools/invocation.ts'
 import type { AppParts, ConnectionSeed, OrganizationSeed } from './config.ts'
+import { inPublishingOrder } from './known-definitions.ts'
 
 /** Who wrote what comes out of the config file. */
 export const CONFIG_ACTOR: Actor = { kind: 'system', id: 'config', name: 'config' }
@@ -22,6 +24,7 @@ export async function deployOrganization(
     throw new ValidationError(
       `the organization's slug is lower case letters, digits and hyphens; got ${JSON.stringify(seed.slug)}`,
     )
+  retentionOf(seed.settings?.retention ?? {})
   const { organizations } = core.stores
   const stored = await organizations.ensure({ id: core.newId(), ...seed })
   const wanted = Object.entries(seed.settings ?? {}).filter(([, value]) => value !== undefined)
@@ -41,7 +44,8 @@ export async function deployParts(
   const rules = checkRules(core, parts.rules ?? [])
   await core.stores.rules.sync({ organizationId, by: CONFIG_ACTOR, rules })
   await deployConnections(core, organizationId, parts.connections ?? [])
-  for (const definition of parts.definitions ?? []) await runtime.runs.publish(organizationId, definition, CONFIG_ACTOR)
+  for (const definition of inPublishingOrder(parts.definitions ?? []))
+    await runtime.runs.publish(organizationId, definition, CONFIG_ACTOR)
 }
 
 /** @throws ValidationError names every fault of every rule */

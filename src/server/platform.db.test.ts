@@ -44,12 +44,18 @@ async function prepareEmbedded(folder: string): Promise<void> {
 }
 
 async function start(
-  options: { readonly port?: number; readonly closed?: string[]; readonly parts?: object } = {},
+  options: {
+    readonly port?: number
+    readonly closed?: string[]
+    readonly parts?: object
+    readonly environment?: Readonly<Record<string, string>>
+  } = {},
 ): Promise<Platform> {
   const settings = readSettings({
     BAILIFF_PORT: String(options.port ?? 0),
     BAILIFF_DATA_DIR: dataDir,
     ...(db?.url === null || db === null ? {} : { DATABASE_URL: db.url }),
+    ...options.environment,
   })
   const platform = await startPlatform({
     settings,
@@ -108,6 +114,29 @@ test('a stop ends what was started, and calling it twice does no harm', async ()
   expect(closed).toStrictEqual(['config'])
   await expect(fetch(`${platform.url}/healthz`)).rejects.toThrow('fetch failed')
   await expect(platform.core.stores.organizations.bySlug(slug)).rejects.toThrow('closed')
+})
+
+test('from the moment a stop begins it says that it is not ready, and requests are answered until it has drained', async () => {
+  const platform = await start({ environment: { BAILIFF_DRAIN_S: '1' } })
+  const ready = () => fetch(`${platform.url}/readyz`)
+  expect(await (await ready()).json()).toStrictEqual({ status: 'ok', reasons: [] })
+  const stopped = platform.stop()
+  const leaving = await ready()
+  expect(leaving.status).toBe(503)
+  expect(await leaving.json()).toMatchObject({ reasons: [{ check: 'stop', message: 'the server is stopping' }] })
+  expect((await fetch(`${platform.url}/healthz`)).status).toBe(200)
+  expect(platform.runtime.health().state).toBe('stopping')
+  await stopped
+  await expect(ready()).rejects.toThrow('fetch failed')
+})
+
+test('figures are served to administrators, of what this very server did', async () => {
+  const platform = await start()
+  expect((await fetch(`${platform.url}/metrics`)).status).toBe(401)
+  const text = await (await get(platform, '/metrics', platform.apiKey ?? '')).text()
+  expect(text).toContain('bailiff_questions_filed_total{tool="notes.write",question="action"} 2')
+  expect(text).toMatch(/^bailiff_sweep_age_seconds \d/m)
+  if (inject('dialect') === 'postgres') expect(text).toMatch(/^bailiff_database_pool_connections\{state="idle"\} \d/m)
 })
 
 test('a port that is taken is named, and nothing is left behind', async () => {

@@ -1,14 +1,14 @@
 import type { Approval } from '../approvals/approval-store.ts'
 import type { Core } from '../core.ts'
-import type { RunRow } from '../runs/run-store.ts'
+import type { Page, RunRow } from '../runs/run-store.ts'
 import { runJson, spanJson, type Reader, type RunJson, type SpanJson } from './json.ts'
 
-/** More than any run asks: a run makes at most a hundred calls unless its definition allows more. */
-const MAX_APPROVALS = 1_000
+/** Questions that are read at once. */
+const PAGE = 1_000
 
 /** A run with the totals that stand in other tables. */
 export async function readRun(core: Core, run: RunRow): Promise<RunJson> {
-  return withTotals(core, run, await approvalsOf(core, run))
+  return withTotals(core, run, await approvalsOf(core, run, await below(core, run)))
 }
 
 export interface RunTree {
@@ -16,13 +16,14 @@ export interface RunTree {
   readonly spans: SpanJson[]
 }
 
-/** A run with everything that happened in it, and what became of the questions it asked. */
+/** A run with everything that happened in it and below it, and what became of the questions that were asked. */
 export async function readTree(core: Core, run: RunRow, reader: Reader): Promise<RunTree> {
-  const approvals = await approvalsOf(core, run)
+  const runs = await below(core, run)
+  const approvals = await approvalsOf(core, run, runs)
   const bySpan = new Map(approvals.map((approval) => [approval.spanId, approval]))
   // The span of the call that ran after the answer names the approval in its decision.
   const byId = new Map(approvals.map((approval) => [approval.id, approval]))
-  const spans = await core.stores.spans.tree(run.organizationId, run.id)
+  const spans = await core.stores.spans.tree(run.organizationId, run.id, runs)
   return {
     run: await withTotals(core, run, approvals),
     spans: spans.map((span) =>
@@ -31,11 +32,27 @@ export async function readTree(core: Core, run: RunRow, reader: Reader): Promise
   }
 }
 
+/** Only the steps of a workflow start runs. */
+async function below(core: Core, run: RunRow): Promise<readonly string[]> {
+  return run.kind === 'workflow' ? core.stores.children.below(run.organizationId, run.id) : []
+}
+
 async function withTotals(core: Core, run: RunRow, approvals: readonly Approval[]): Promise<RunJson> {
   const costCents = await core.stores.runs.spentCents(run.organizationId, run.rootRunId)
   return runJson(run, { costCents, pendingApprovals: approvals.filter(({ state }) => state === 'pending').length })
 }
 
-async function approvalsOf(core: Core, run: RunRow): Promise<readonly Approval[]> {
-  return (await core.approvals.list(run.organizationId, { runId: run.id, limit: MAX_APPROVALS })).items
+/** All of them: a call whose question was not read would be shown to whoever may not read it. */
+async function approvalsOf(core: Core, run: RunRow, runs: readonly string[]): Promise<readonly Approval[]> {
+  const found: Approval[] = []
+  for (let cursor: string | null = null; ;) {
+    const page: Page<Approval> = await core.approvals.list(run.organizationId, {
+      runIds: [run.id, ...runs],
+      limit: PAGE,
+      cursor,
+    })
+    found.push(...page.items)
+    if (page.nextCursor === null) return found
+    cursor = page.nextCursor
+  }
 }

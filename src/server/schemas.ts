@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { LANES } from '../runs/lane.ts'
 
 /** Shapes of the API, for its checks and its document. */
 
@@ -68,7 +69,7 @@ export const RejectBody = z
 
 export const RunStatusSchema = z.enum(['queued', 'running', 'parked', 'completed', 'partial', 'failed', 'cancelled'])
 
-const Ceilings = z.object({
+export const Ceilings = z.object({
   maxTurns: z.number().int().min(0),
   maxToolCalls: z.number().int().min(0),
   maxDurationS: z.number().min(0),
@@ -80,9 +81,13 @@ export const RunSummarySchema = z
     id: Id,
     definition: z.string(),
     status: RunStatusSchema,
+    lane: z.enum(LANES),
+    heldAt: Instant.nullable().openapi({ description: 'An operator has to release the run' }),
+    heldReason: z.string().nullable(),
     reason: z.string().nullable(),
     message: z.string().nullable(),
     source: z.string(),
+    retryOf: Id.nullable().openapi({ description: 'The failed run in whose place it was started' }),
     model: z.string(),
     turns: z.int(),
     toolCalls: z.int(),
@@ -109,7 +114,7 @@ export const SpanSchema = z
     id: Id,
     runId: Id,
     parentId: Id.nullable(),
-    kind: z.enum(['run', 'segment', 'llm', 'tool']),
+    kind: z.enum(['run', 'segment', 'llm', 'tool', 'node']),
     name: z.string(),
     status: z.enum(['running', 'ok', 'error']),
     code: z.string().nullable(),
@@ -148,6 +153,7 @@ export const StartRunBody = z
     definition: z.string().min(1).max(80),
     input: Json.openapi({ description: 'Any JSON, at most 256 kB; a string reaches the model as it is.' }),
     ceilings: Ceilings.partial().optional(),
+    lane: z.enum(LANES).optional().openapi({ description: 'Not above the lane of the definition' }),
   })
   .refine((body) => body.input !== undefined, {
     path: ['input'],
@@ -178,12 +184,15 @@ export const ToolSchema = z
 
 export const DefinitionSchema = z
   .object({
+    kind: z.enum(['agent', 'workflow']),
     slug: z.string(),
     version: z.int(),
+    root: Json.openapi({ description: 'The nodes of a workflow; null for an agent' }),
     instructions: z.string(),
     tools: z.array(z.string()),
     model: z.string().nullable(),
     ceilings: Ceilings,
+    lane: z.enum(LANES),
   })
   .openapi('Definition')
 
@@ -196,6 +205,7 @@ export const PublishBody = z
     tools: z.array(z.string().max(130)).max(128),
     model: z.string().max(200).nullable().default(null),
     ceilings: Ceilings.partial().default({}),
+    lane: z.enum(LANES).optional(),
   })
   .openapi('PublishBody')
 

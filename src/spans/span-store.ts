@@ -5,7 +5,7 @@ export interface SpanNode {
   readonly id: string
   readonly runId: string
   readonly parentId: string | null
-  readonly kind: 'run' | 'segment' | 'llm' | 'tool'
+  readonly kind: 'run' | 'segment' | 'llm' | 'tool' | 'node'
   readonly name: string
   readonly status: 'running' | 'ok' | 'error'
   readonly code: string | null
@@ -29,6 +29,6 @@ export interface SpanDecision {
 }
 
 export interface SpanStore {
-  /** Every span of a run, oldest first. */
-  tree(organizationId: string, runId: string): Promise<readonly SpanNode[]>
+  /** Every span of a run and of the runs below it, oldest first. */
+  tree(organizationId: string, runId: string, below?: readonly string[]): Promise<readonly SpanNode[]>
 }

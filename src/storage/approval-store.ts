@@ -111,6 +111,7 @@ class SqlApprovalStore implements ApprovalStore {
       .limit(filter.limit + 1)
     if (filter.state !== undefined) query = query.where('state', '=', filter.state)
     if (filter.runId !== undefined) query = query.where('run_id', '=', filter.runId)
+    if (filter.runIds !== undefined) query = query.where('run_id', 'in', [...filter.runIds])
     if (filter.cursor !== null) query = query.where('id', '>', filter.cursor)
     return pageOf((await query.execute()).map(approvalOf), filter.limit)
   }

@@ -1,6 +1,9 @@
 import { readClaim, takeoverOf, type JournalRow } from '../decision/journal.ts'
 import type { LimitUse } from '../decision/limits.ts'
+import { isErased } from '../tools/erased.ts'
 import type { AdmittedCall, CallState, ClaimOutcome, FileOutcome, StoredResponse } from '../tools/invoker.ts'
+import type { JsonValue } from '../tools/json.ts'
+import { erasedAnswer } from '../tools/result.ts'
 
 /* What the statements of the ledger answer, and what it means. */
 
@@ -112,9 +115,11 @@ function journalOf(row: JournalColumns): JournalRow | null {
 }
 
 function responseOf(row: JournalColumns): StoredResponse | null {
-  return row.response === null || row.completed_at === null
-    ? null
-    : { result: row.response, completedAt: row.completed_at }
+  if (row.response === null || row.completed_at === null) return null
+  // An erasure writes its marker over whatever stood there.
+  const stored: unknown = row.response
+  const result = isErased(stored as JsonValue) ? erasedAnswer() : row.response
+  return { result, completedAt: row.completed_at }
 }
 
 function approvalOf(row: OpenRow, call: AdmittedCall): CallState['approval'] {

@@ -26,6 +26,13 @@ export interface Transaction extends Queryable {
   execute(sql: string): Promise<void>
 }
 
+export interface PoolState {
+  readonly total: number
+  readonly idle: number
+  /** Statements that wait for a connection. */
+  readonly waiting: number
+}
+
 export interface Database extends Queryable {
   readonly dialect: 'pglite' | 'postgres'
   /** For a person: where the data is, without a password. */
@@ -34,5 +41,7 @@ export interface Database extends Queryable {
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>
   /** Several statements of a migration, without parameters. */
   execute(sql: string): Promise<void>
+  /** What its pool holds now; absent where there is none. */
+  connections?(): PoolState
   close(): Promise<void>
 }

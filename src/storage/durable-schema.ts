@@ -1,5 +1,13 @@
 import type { Generated } from 'kysely'
-import type { Json, NullableInstant, NullableJson, StampedInstant } from './column-types.ts'
+import type {
+  Bytes,
+  DefaultedJson,
+  Instant,
+  Json,
+  NullableInstant,
+  NullableJson,
+  StampedInstant,
+} from './column-types.ts'
 
 /* Tables of durable runs beside `agent.runs` itself. */
 
@@ -53,4 +61,46 @@ export interface InstallationTable {
   singleton: Generated<boolean>
   identity: string
   noted_at: StampedInstant
+  generation: Generated<number>
+}
+
+export interface UpkeepTable {
+  name: string
+  due_at: Instant
+  state: DefaultedJson
+}
+
+export interface ErasuresTable {
+  id: string
+  organization_id: string
+  salt: Bytes
+  subject_hash: Bytes
+  erased_at: StampedInstant
+  erased_by: Json
+  counts: Json
+}
+
+export interface ProviderJobsTable {
+  id: string
+  organization_id: string
+  root_run_id: string
+  run_id: string
+  tool_call_id: string
+  provider: string
+  provider_job_id: string | null
+  contact_refs: DefaultedJson
+  state: 'submitted' | 'running' | 'completed' | 'failed' | 'cancelled'
+  result: NullableJson
+  cost: NullableJson
+  usage_id: string | null
+  submitted_at: StampedInstant
+  updated_at: StampedInstant
+  terminal_at: NullableInstant
+}
+
+export interface ProviderJobResultsTable {
+  job_id: string
+  organization_id: string
+  result_digest: Bytes
+  result: Json
 }

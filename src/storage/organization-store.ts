@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { DEFAULT_APPROVAL_TTL_S, SAFE_DEFAULTS, type PolicyDefaults } from '../decision/stage-two.ts'
+import type { RetentionSettings } from '../runs/retention.ts'
 import type { Queryable } from './database.ts'
 
 /** What an organization may set. Absent keys take the platform's defaults, which are the safe ones. */
@@ -9,6 +10,10 @@ export interface OrganizationSettings {
   /** Seconds a person has to answer when the rule does not say. */
   readonly approvalTtlS: number
   readonly policyDefaults: PolicyDefaults
+  /** Cents that all runs together may cost on one day (UTC); checked before each segment and each node. Null is no ceiling. */
+  readonly maxCostCentsPerDay?: number | null
+  /** How long it keeps what its agents did; what is absent is as the deployment says. */
+  readonly retention?: RetentionSettings
 }
 
 export interface Organization {

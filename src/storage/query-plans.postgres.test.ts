@@ -14,6 +14,7 @@ import {
   TOOL_ENABLED,
 } from './call-ledger.sql.ts'
 import type { Database, Statement } from './database.ts'
+import { BEGIN, LOCK_LANE_OF_RUN, NEXT, REAP_LANE } from './lane-store.sql.ts'
 import { PAST_DECISIONS, PAST_RUNS } from './past-calls.ts'
 import { unnamed } from './statement.ts'
 
@@ -50,6 +51,13 @@ const FILL: readonly string[] = [
   `INSERT INTO agent.runs (id, organization_id, root_run_id, definition_id, definition, status, source, input, snapshot, deadline)
    SELECT ${RUN}, ${ORGANIZATION}, ${RUN}, ${id('definition', '(n % 1000)')}, 'outreach', 'completed', 'api', '{}', '{}', now()
    FROM generate_series(0, 19999) n`,
+  `INSERT INTO agent.runs (id, organization_id, root_run_id, definition_id, definition, status, source, input, snapshot, deadline, wake_at, begun_at)
+   SELECT gen_random_uuid(), ${ORGANIZATION}, ${RUN}, ${id('definition', '(n % 1000)')}, 'outreach',
+     (ARRAY['queued', 'parked', 'parked', 'running'])[n % 4 + 1], 'api', '{}', '{}', now(), now() + n * interval '1 second', now()
+   FROM generate_series(0, 19999) n`,
+  `INSERT INTO agent.run_heartbeats (run_id, organization_id, segment_id, beat_at)
+   SELECT id, organization_id, id, now() FROM agent.runs WHERE status = 'running'`,
+  `INSERT INTO agent.lanes (organization_id, lane, max_active) SELECT ${ORGANIZATION}, 'batch', 3 FROM generate_series(0, 999) n`,
   `INSERT INTO agent.run_control (run_id, organization_id) SELECT ${RUN}, ${ORGANIZATION} FROM generate_series(0, 19999) n`,
   `INSERT INTO agent.run_taints (organization_id, root_run_id, source)
    SELECT ${ORGANIZATION}, ${RUN}, 'tool.' || n FROM generate_series(0, 39999) n`,
@@ -143,6 +151,10 @@ test.each<readonly [Statement, readonly string[]]>([
   [CLOSE_MANY, []],
   [PAST_DECISIONS, ['policy_decisions', 'approvals', 'spans', 'span_payloads']],
   [PAST_RUNS, ['runs']],
+  [LOCK_LANE_OF_RUN, ['runs']],
+  [REAP_LANE, ['runs', 'run_heartbeats']],
+  [BEGIN, ['runs', 'lanes']],
+  [NEXT, ['runs', 'lanes']],
 ])('$name finds every row by an index', async (statement, tables) => {
   const scans = scansOf(await planOf(db.database, statement))
   expect(readWhole(scans)).toEqual([])

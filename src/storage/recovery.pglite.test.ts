@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type ServerApp, serverApp } from '../../test/server-app.ts'
 import { type TestDatabase, testDatabase } from '../../test/setup/database.ts'
+import { DEFAULT_LANE_LIMITS, type BeginRules } from '../runs/lane.ts'
 import { recoverInterrupted } from './recovery.ts'
 import { runStore } from './run-store.ts'
+
+const RULES: BeginRules = { staleS: 30, lanes: DEFAULT_LANE_LIMITS }
 
 let db: TestDatabase
 let server: ServerApp
@@ -16,7 +19,7 @@ afterAll(() => db.close())
 test('a run whose process died goes on at once, with its claims read as interrupted and its spans closed', async () => {
   const { kysely } = db.database
   const run = await server.startRun({ notes: ['first'] })
-  const begun = await runStore(db.database).begin(run.id, server.core.newId(), 30)
+  const begun = await runStore(db.database).begin(run.id, server.core.newId(), RULES)
   expect(begun.kind).toBe('begun')
   const spanId = server.core.newId()
   const of = { organization_id: server.organizationId, run_id: run.id }
@@ -49,7 +52,7 @@ test('a run whose process died goes on at once, with its claims read as interrup
   expect(await recoverInterrupted(db.database)).toStrictEqual({ runs: 1, claims: 1, spans: 1 })
 
   expect(await server.core.stores.runs.get(server.organizationId, run.id)).toMatchObject({ status: 'queued' })
-  expect(await server.core.stores.runs.due(30, 10)).toContain(run.id)
+  expect(await server.core.stores.runs.due(RULES, 10)).toContain(run.id)
   const span = await kysely.selectFrom('agent.spans').selectAll().where('id', '=', spanId).executeTakeFirstOrThrow()
   expect(span).toMatchObject({ status: 'error', code: 'interrupted', ended_at: expect.any(Date) })
   const root = await kysely.selectFrom('agent.spans').selectAll().where('id', '=', run.id).executeTakeFirstOrThrow()

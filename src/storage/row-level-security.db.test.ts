@@ -20,6 +20,8 @@ const CREDENTIALS = [
   'agent.console_sessions',
   'agent.connection_authorizations',
   'agent.connection_secrets',
+  'agent.erasures',
+  'agent.provider_job_results',
 ]
 
 let db: TestDatabase

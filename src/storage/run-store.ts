@@ -1,25 +1,32 @@
 import { sql, type RawBuilder } from 'kysely'
+import type { BeginRules } from '../runs/lane.ts'
 import {
   SegmentLost,
   type BeginOutcome,
   type CancelCommand,
+  type CancelOutcome,
   type NewRun,
   type Page,
   type ParkRequest,
-  type Pause,
   type RunEnding,
   type RunListFilter,
   type RunRow,
+  type ReleaseOutcome,
   type RunStore,
   type SavedRunSession,
   type Segment,
+  type SegmentFault,
   type TurnRecord,
 } from '../runs/run-store.ts'
-import type { SessionState } from '../runs/session.ts'
 import type { Database, Queryable } from './database.ts'
 import { pageOf } from './page.ts'
-import { runOf, type StoredRun } from './run-row.ts'
-import { BEAT, BEGIN, DUE, LOCK_QUESTIONS, NOW, RELEASE } from './run-store.sql.ts'
+import { runOf } from './run-row.ts'
+import { beginRun, spentBy } from './run-begin.ts'
+import { endRun } from './run-end.ts'
+import { insertRun } from './run-insert.ts'
+import { lockParent, nudge, stopBelow } from './run-tree.ts'
+import { DUE } from './lane-store.sql.ts'
+import { BEAT, LOCK_QUESTIONS, RELEASE } from './run-store.sql.ts'
 
 /** A failed segment waits 1, 2, 4 … seconds before the next one, at most this long. */
 const RETRY_CAP_S = 300
@@ -36,42 +43,7 @@ class SqlRunStore implements RunStore {
   }
 
   async create(run: NewRun): Promise<RunRow> {
-    return this.#database.transaction(async (tx) => {
-      const row = await tx.kysely
-        .insertInto('agent.runs')
-        .values({
-          id: run.id,
-          organization_id: run.organizationId,
-          root_run_id: run.id,
-          definition_id: run.definitionId,
-          definition: run.definition,
-          status: 'queued',
-          source: run.source,
-          input: JSON.stringify(run.input),
-          snapshot: JSON.stringify(run.snapshot),
-          deadline: run.deadline,
-        })
-        .returningAll()
-        .executeTakeFirstOrThrow()
-      await tx.kysely
-        .insertInto('agent.run_control')
-        .values({ run_id: run.id, organization_id: run.organizationId })
-        .execute()
-      await tx.kysely
-        .insertInto('agent.spans')
-        .values({
-          id: run.id,
-          organization_id: run.organizationId,
-          run_id: run.id,
-          root_run_id: run.id,
-          kind: 'run',
-          name: run.definition,
-          status: 'running',
-          started_at: row.created_at,
-        })
-        .execute()
-      return runOf(row)
-    })
+    return this.#database.transaction((tx) => insertRun(tx, run))
   }
 
   async get(organizationId: string, runId: string): Promise<RunRow | null> {
@@ -98,18 +70,8 @@ class SqlRunStore implements RunStore {
     return pageOf((await query.execute()).map(runOf), filter.limit)
   }
 
-  async begin(runId: string, segmentId: string, staleS: number): Promise<BeginOutcome> {
-    return this.#database.transaction(async (tx) => {
-      const { rows } = await tx.query<StoredRun>(BEGIN, [runId, segmentId, staleS])
-      const row = rows[0]
-      if (row === undefined) return notBegun(tx, runId)
-      const run = runOf(row)
-      await tx.query(BEAT, [runId, segmentId])
-      const saved = await readSession(tx, runId)
-      const approvals = saved?.pause === null || saved === null ? [] : await approvalsOf(tx, runId, saved.pause.id)
-      const now = await databaseNow(tx)
-      return { kind: 'begun', segment: { id: segmentId, run, saved, approvals, use: await useOf(tx, run, now) } }
-    })
+  async begin(runId: string, segmentId: string, rules: BeginRules): Promise<BeginOutcome> {
+    return this.#database.transaction((tx) => beginRun(tx, { runId, segmentId, rules }))
   }
 
   async beat(segment: Segment): Promise<void> {
@@ -195,29 +157,36 @@ class SqlRunStore implements RunStore {
     return 'moved'
   }
 
-  async release(segment: Segment, fault: string | null): Promise<number> {
-    const { rows } = await this.#database.query<{ failures: number }>(RELEASE, [
-      segment.run.id,
-      segment.id,
-      RETRY_CAP_S,
-      fault,
-    ])
-    if (rows[0] === undefined) throw new SegmentLost(segment.run.id)
-    return rows[0].failures
+  async release(segment: Segment, fault: SegmentFault | null): Promise<ReleaseOutcome> {
+    return this.#database.transaction(async (tx) => {
+      if (fault !== null) await tx.query(LOCK_QUESTIONS, [segment.run.id])
+      if (segment.run.parentRunId !== null) await lockParent(tx, segment.run.id)
+      const { rows } = await tx.query<{ failures: number }>(RELEASE, [
+        segment.run.id,
+        segment.id,
+        RETRY_CAP_S,
+        fault?.message ?? null,
+      ])
+      if (rows[0] === undefined) throw new SegmentLost(segment.run.id)
+      const { failures } = rows[0]
+      if (fault?.final == null || failures <= fault.final.maxFailures) return { kind: 'queued', failures }
+      await endRun(tx, { runId: segment.run.id, segmentId: null }, fault.final.ending)
+      return { kind: 'failed', failures }
+    })
   }
 
   async end(segment: Segment, ending: RunEnding): Promise<void> {
     const ended = await this.#database.transaction((tx) =>
       endRun(tx, { runId: segment.run.id, segmentId: segment.id }, ending),
     )
-    if (!ended) throw new SegmentLost(segment.run.id)
+    if (ended === null) throw new SegmentLost(segment.run.id)
   }
 
-  async fail(runId: string, ending: RunEnding): Promise<boolean> {
+  async fail(runId: string, ending: RunEnding): Promise<RunRow | null> {
     return this.#database.transaction((tx) => endRun(tx, { runId, segmentId: null }, ending))
   }
 
-  async requestCancel(command: CancelCommand): Promise<{ readonly accepted: boolean; readonly inFlight: number }> {
+  async requestCancel(command: CancelCommand): Promise<CancelOutcome> {
     return this.#database.transaction(async (tx) => {
       const woken = await tx.kysely
         .updateTable('agent.runs')
@@ -226,7 +195,7 @@ class SqlRunStore implements RunStore {
         .where('id', '=', command.runId)
         .where('status', 'in', ['queued', 'running', 'parked'])
         .executeTakeFirst()
-      if (woken.numUpdatedRows === 0n) return { accepted: false, inFlight: 0 }
+      if (woken.numUpdatedRows === 0n) return { accepted: false, inFlight: 0, below: [] }
       await tx.kysely
         .updateTable('agent.run_control')
         .set({
@@ -244,7 +213,7 @@ class SqlRunStore implements RunStore {
         .where('status', '=', 'processing')
         .where('lease_until', '>', sql<Date>`clock_timestamp()`)
         .executeTakeFirstOrThrow()
-      return { accepted: true, inFlight: live }
+      return { accepted: true, inFlight: live, below: await stopBelow(tx, command.runId, command) }
     })
   }
 
@@ -259,20 +228,30 @@ class SqlRunStore implements RunStore {
     return row === undefined ? null : { reason: row.cancel_reason }
   }
 
-  async due(staleS: number, limit: number): Promise<readonly string[]> {
-    const { rows } = await this.#database.query<{ id: string }>(DUE, [staleS, limit])
+  async nudge(runId: string): Promise<void> {
+    await nudge(this.#database, runId)
+  }
+
+  async lanePaused({ run }: Segment): Promise<boolean> {
+    const row = await this.#database.kysely
+      .selectFrom('agent.lanes')
+      .select('lane')
+      .where('organization_id', '=', run.organizationId)
+      .where('lane', '=', run.lane)
+      .where('paused_at', 'is not', null)
+      .executeTakeFirst()
+    return row !== undefined
+  }
+
+  async due({ staleS, lanes }: BeginRules, limit: number, organizationId?: string): Promise<readonly string[]> {
+    const values = [staleS, limit, lanes.interactive, lanes.batch, organizationId ?? null]
+    const { rows } = await this.#database.query<{ id: string }>(DUE, values)
     return rows.map((row) => row.id)
   }
 
   async spentCents(organizationId: string, rootRunId: string): Promise<number> {
     return spentBy(this.#database, organizationId, rootRunId)
   }
-}
-
-async function notBegun(tx: Queryable, runId: string): Promise<BeginOutcome> {
-  const row = await tx.kysely.selectFrom('agent.runs').select('status').where('id', '=', runId).executeTakeFirst()
-  if (row === undefined) return { kind: 'missing' }
-  return { kind: row.status === 'running' || row.status === 'queued' || row.status === 'parked' ? 'busy' : 'ended' }
 }
 
 /** Applies an update only while the segment owns the run. */
@@ -304,96 +283,4 @@ async function saveSession(tx: Queryable, segment: Segment, saved: SavedRunSessi
     .values({ run_id: segment.run.id, organization_id: segment.run.organizationId, ...values })
     .onConflict((conflict) => conflict.column('run_id').doUpdateSet(values))
     .execute()
-}
-
-async function readSession(tx: Queryable, runId: string): Promise<SavedRunSession | null> {
-  const row = await tx.kysely
-    .selectFrom('agent.run_sessions')
-    .selectAll()
-    .where('run_id', '=', runId)
-    .executeTakeFirst()
-  if (row === undefined) return null
-  const stored = row.state as unknown as { session: SessionState['state']; pause: Pause | null }
-  return {
-    session: { framework: row.framework, version: row.state_version, state: stored.session },
-    pause: stored.pause,
-  }
-}
-
-async function approvalsOf(tx: Queryable, runId: string, pauseId: string): Promise<readonly string[]> {
-  const rows = await tx.kysely
-    .selectFrom('agent.approvals')
-    .select('id')
-    .where('run_id', '=', runId)
-    .where('pause_id', '=', pauseId)
-    .execute()
-  return rows.map((row) => row.id)
-}
-
-async function endRun(
-  tx: Queryable,
-  owner: { runId: string; segmentId: string | null },
-  ending: RunEnding,
-): Promise<boolean> {
-  await tx.query(LOCK_QUESTIONS, [owner.runId])
-  let update = tx.kysely
-    .updateTable('agent.runs')
-    .set({
-      status: ending.status,
-      reason: ending.reason,
-      message: ending.message,
-      output: ending.output === null ? null : JSON.stringify(ending.output),
-      segment_id: null,
-      wake_at: null,
-      ended_at: sql<Date>`clock_timestamp()`,
-    })
-    .where('id', '=', owner.runId)
-    .where('status', 'in', ['queued', 'running', 'parked'])
-  update = owner.segmentId === null ? update : update.where('segment_id', '=', owner.segmentId)
-  const ended = await update.executeTakeFirst()
-  if (ended.numUpdatedRows === 0n) return false
-  await tx.kysely
-    .updateTable('agent.approvals')
-    .set({ state: 'cancelled', decided_at: sql<Date>`clock_timestamp()`, note: 'the run ended' })
-    .where('run_id', '=', owner.runId)
-    .where('state', '=', 'pending')
-    .execute()
-  await tx.kysely
-    .updateTable('agent.spans')
-    .set({
-      status: ending.status === 'failed' || ending.status === 'cancelled' ? 'error' : 'ok',
-      code: ending.reason ?? (ending.status === 'completed' ? null : ending.status),
-      ended_at: sql<Date>`clock_timestamp()`,
-    })
-    .where('id', '=', owner.runId)
-    .execute()
-  await tx.kysely.deleteFrom('agent.run_heartbeats').where('run_id', '=', owner.runId).execute()
-  return true
-}
-
-async function useOf(tx: Queryable, run: RunRow, now: Date): Promise<Segment['use']> {
-  const started = run.startedAt ?? now
-  return {
-    turns: run.turns,
-    toolCalls: run.toolCalls,
-    elapsedS: Math.max(0, (now.getTime() - started.getTime()) / 1000),
-    spentCents: await spentBy(tx, run.organizationId, run.rootRunId),
-  }
-}
-
-async function spentBy(db: Queryable, organizationId: string, rootRunId: string): Promise<number> {
-  const { spent } = await db.kysely
-    .selectFrom('public.ai_usage_log')
-    .select(sql<number>`coalesce(sum(cost_cents), 0)::float8`.as('spent'))
-    .where('organization_id', '=', organizationId)
-    .where('root_run_id', '=', rootRunId)
-    .executeTakeFirstOrThrow()
-  return spent
-}
-
-async function databaseNow(db: Queryable): Promise<Date> {
-  const { rows } = await db.query<{ now: Date }>(NOW)
-  const row = rows[0]
-  if (row === undefined) throw new Error('the database did not tell the time')
-  return row.now
 }

@@ -6,7 +6,8 @@ const VERSION = statement(
   'run_version',
   `SELECT concat_ws(':', r.status, r.turns, r.tool_calls, r.wake_counter, r.ended_at,
      (SELECT concat_ws('/', count(*), count(s.ended_at), max(s.ended_at)) FROM agent.spans s WHERE s.organization_id = r.organization_id AND s.run_id = r.id),
-     (SELECT concat_ws('/', count(*), count(a.decided_at)) FROM agent.approvals a WHERE a.run_id = r.id)) AS version
+     (SELECT concat_ws('/', count(*), count(a.decided_at)) FROM agent.approvals a WHERE a.run_id = r.id),
+     (SELECT concat_ws('/', count(*), count(c.ended_at), sum(c.turns), sum(c.tool_calls), sum(c.wake_counter)) FROM agent.runs c WHERE c.parent_run_id = r.id)) AS version
    FROM agent.runs r WHERE r.organization_id = $1::uuid AND r.id = $2::uuid`,
 )
 

@@ -21,10 +21,14 @@ import type {
 
 import type {
   AiUsageDailyTable,
+  ErasuresTable,
   InstallationTable,
   LanesTable,
+  ProviderJobResultsTable,
+  ProviderJobsTable,
   RunSignalsTable,
   RunStepsTable,
+  UpkeepTable,
 } from './durable-schema.ts'
 
 /**
@@ -59,7 +63,11 @@ export interface DatabaseSchema {
   'agent.lanes': LanesTable
   'agent.run_steps': RunStepsTable
   'agent.run_signals': RunSignalsTable
+  'agent.provider_jobs': ProviderJobsTable
+  'agent.provider_job_results': ProviderJobResultsTable
   'agent.installation': InstallationTable
+  'agent.upkeep': UpkeepTable
+  'agent.erasures': ErasuresTable
   'public.ai_usage_log': AiUsageLogTable
   'public.ai_usage_daily': AiUsageDailyTable
   'public.people': PeopleTable
@@ -224,6 +232,7 @@ interface RunsTable {
   lane: Generated<'interactive' | 'batch'>
   held_at: NullableInstant
   held_reason: string | null
+  retry_of: string | null
   root_run_id: string
   definition_id: string
   definition: string
@@ -253,6 +262,8 @@ interface RunControlTable {
   cancel_requested_at: NullableInstant
   cancel_reason: string | null
   cancelled_by: NullableJson
+  released_at: NullableInstant
+  released_by: NullableJson
 }
 
 interface RunHeartbeatsTable {
@@ -336,7 +347,7 @@ interface SpansTable {
   run_id: string
   root_run_id: string | null
   parent_id: string | null
-  kind: 'run' | 'segment' | 'llm' | 'tool'
+  kind: 'run' | 'segment' | 'llm' | 'tool' | 'node'
   name: string
   status: 'running' | 'ok' | 'error'
   code: string | null

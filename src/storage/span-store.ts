@@ -4,7 +4,8 @@ import type { Queryable } from './database.ts'
 
 export function spanStore(database: Queryable): SpanStore {
   return {
-    async tree(organizationId, runId) {
+    async tree(organizationId, runId, below = []) {
+      const runs = [runId, ...below]
       const rows = await database.kysely
         .selectFrom('agent.spans as s')
         .leftJoin('agent.span_payloads as p', (join) =>
@@ -13,11 +14,11 @@ export function spanStore(database: Queryable): SpanStore {
         .selectAll('s')
         .select(['p.input', 'p.output'])
         .where('s.organization_id', '=', organizationId)
-        .where('s.run_id', '=', runId)
+        .where('s.run_id', 'in', runs)
         .orderBy('s.started_at')
         .orderBy('s.id')
         .execute()
-      const decisions = await decisionsOf(database, organizationId, runId)
+      const decisions = await decisionsOf(database, organizationId, runs)
       return rows.map((row): SpanNode => ({
         id: row.id,
         runId: row.run_id,
@@ -40,13 +41,13 @@ export function spanStore(database: Queryable): SpanStore {
 async function decisionsOf(
   database: Queryable,
   organizationId: string,
-  runId: string,
+  runs: readonly string[],
 ): Promise<ReadonlyMap<string, SpanDecision>> {
   const rows = await database.kysely
     .selectFrom('agent.policy_decisions')
     .selectAll()
     .where('organization_id', '=', organizationId)
-    .where('run_id', '=', runId)
+    .where('run_id', 'in', runs)
     .orderBy('decided_at')
     .execute()
   return new Map(

@@ -1,19 +1,19 @@
 /** A part of the product that is still to come, with the rows it will bring tests for. */
-type PlannedPart = 'provider jobs' | 'vendors' | 'mcp'
+type PlannedPart = 'vendors' | 'mcp'
 
 /** One row in a few words, or the same with the part that will bring its test. */
 export type ContractRow = string | { readonly says: string; readonly planned: PlannedPart }
 
 /** What Bailiff promises. `T` rows are minimum tests, `R` rows are rules; a test of a row starts its title with the id. */
 export const CONTRACT_IDS: Readonly<Record<string, ContractRow>> = {
-  T01: { says: 'submitting a job again finds the job it made the first time', planned: 'provider jobs' },
-  T02: { says: 'a callback that comes before anybody waits is not lost', planned: 'provider jobs' },
-  T03: { says: 'one callback delivered twice counts and is charged once', planned: 'provider jobs' },
-  T04: { says: 'a callback about an earlier state changes nothing', planned: 'provider jobs' },
-  T05: { says: 'a callback for a job nobody knows is acknowledged and counted', planned: 'provider jobs' },
-  T06: { says: 'a callback with a wrong signature changes nothing', planned: 'provider jobs' },
-  T07: { says: 'a job whose run was cancelled is still paid for, once', planned: 'provider jobs' },
-  T08: { says: 'collecting a job again answers the same and costs nothing', planned: 'provider jobs' },
+  T01: 'submitting a job again finds the job it made the first time',
+  T02: 'a callback that comes before anybody waits is not lost',
+  T03: 'one callback delivered twice counts and is charged once',
+  T04: 'a callback about an earlier state changes nothing',
+  T05: 'a callback for a job nobody knows is acknowledged and counted',
+  T06: 'a callback with a wrong signature changes nothing',
+  T07: 'a job whose run was cancelled is still paid for, once',
+  T08: 'collecting a job again answers the same and costs nothing',
   T09: 'a denial holds inside a framework as it does outside',
   T10: 'a fault of the database ends the segment, and the model is told nothing it could repeat',
   T11: 'segments side by side in one process have a stop each',
@@ -120,12 +120,12 @@ export const CONTRACT_IDS: Readonly<Record<string, ContractRow>> = {
   R42: { says: 'a remote contract that moved gets a new version, and old runs stop calling it', planned: 'mcp' },
   R43: 'writes and sends say whether a repeat is safe',
   R44: 'a metered call counts the spend of its whole run tree',
-  R45: { says: 'a job at a provider is one row, and the row is the truth', planned: 'provider jobs' },
-  R46: { says: 'a callback learns its organization from the row before it claims anything', planned: 'provider jobs' },
-  R47: { says: 'a callback is stored before anybody is woken', planned: 'provider jobs' },
-  R48: { says: 'a job moves along its legal states and stays where it ended', planned: 'provider jobs' },
-  R49: { says: 'a job is paid for once', planned: 'provider jobs' },
-  R50: { says: 'collecting reads the row and calls nobody', planned: 'provider jobs' },
+  R45: 'a job at a provider is one row, and the row is the truth',
+  R46: 'a callback learns its organization from the row before it claims anything',
+  R47: 'a callback is stored before anybody is woken',
+  R48: 'a job moves along its legal states and stays where it ended',
+  R49: 'a job is paid for once',
+  R50: 'collecting reads the row and calls nobody',
   R51: 'a wiring fault is reported once and logged every time',
   R52: 'spend is read from the usage log, not from a daily sum',
   R53: 'an organization brings no code of its own',

@@ -14,12 +14,22 @@ const EVERY_PART_BELOW: Readonly<Record<string, Reach>> = {
   'src/decision': 'value',
   'src/observing': 'value',
   'src/policy': 'value',
+  'src/provider-jobs': 'value',
   'src/runs': 'value',
   'src/spans': 'value',
   'src/storage': 'value',
   'src/tools': 'value',
   'src/usage': 'value',
 }
+
+/** Loaded where traces are asked for; optional peers all of them. */
+const TRACING: readonly string[] = [
+  '@opentelemetry/api',
+  '@opentelemetry/context-async-hooks',
+  '@opentelemetry/exporter-trace-otlp-http',
+  '@opentelemetry/resources',
+  '@opentelemetry/sdk-trace',
+]
 
 /**
  * The import contract: who may import what. A folder that is not named here may not exist, and nothing that is not
@@ -39,28 +49,43 @@ export const IMPORT_CONTRACT: Readonly<Record<string, PartRule>> = {
     packages: [],
   },
   'src/usage': { imports: { 'src/runs': 'type', 'src/tools': 'type' }, packages: [] },
+  // Work that a vendor finishes later: one row, one transition, one charge.
+  'src/provider-jobs': { imports: { 'src/runs': 'type', 'src/tools': 'value' }, packages: ['node:crypto'] },
   // What may be known of calls and runs outside of them; never an argument or an answer.
   'src/observing': {
     imports: { 'src/approvals': 'type', 'src/decision': 'type', 'src/runs': 'value', 'src/tools': 'type' },
     packages: [],
   },
+  // Through the API of OpenTelemetry alone; the SDK is the deployment's.
+  'src/opentelemetry': { imports: { 'src/observing': 'type' }, packages: ['@opentelemetry/api', 'node:crypto'] },
   'src/spans': { imports: { 'src/tools': 'type' }, packages: ['node:async_hooks'] },
   'src/connections': {
     imports: { 'src/tools': 'value' },
     packages: ['ipaddr.js', 'openid-client', 'undici', 'zod', 'node:crypto', 'node:dns'],
   },
-  'src/runs': { imports: { 'src/decision': 'value', 'src/tools': 'value', 'src/usage': 'type' }, packages: [] },
+  'src/runs': {
+    imports: {
+      'src/provider-jobs': 'value',
+      'src/decision': 'value',
+      'src/policy': 'value',
+      'src/tools': 'value',
+      'src/usage': 'type',
+    },
+    packages: ['zod'],
+  },
   // Translates one framework's shapes; holds no rules and reaches no storage.
   'src/frameworks/ai-sdk': {
     imports: { 'src/runs': 'value', 'src/tools': 'value', 'src/approvals': 'type', 'src/bailiff.ts': 'type' },
     packages: ['@ai-sdk/anthropic', '@ai-sdk/google', '@ai-sdk/openai', '@ai-sdk/openai-compatible', 'ai', 'zod'],
   },
-  'src/engines/embedded': { imports: { 'src/runs': 'type', 'src/tools': 'type' }, packages: ['pg-boss'] },
+  'src/engines/embedded': { imports: { 'src/runs': 'value', 'src/tools': 'value' }, packages: ['pg-boss', 'uuid'] },
+  'src/engines/inngest': { imports: { 'src/runs': 'value', 'src/tools': 'value' }, packages: ['inngest'] },
   // The only place with vendor SDKs. Organization data through the scoped handle, which somebody else opens.
   'src/handlers': {
     imports: {
       'src/connections/outgoing.ts': 'value',
       'src/connections/provider.ts': 'type',
+      'src/provider-jobs': 'value',
       'src/tools': 'value',
       'src/usage/vendor-prices.ts': 'value',
       'src/spans': 'value',
@@ -78,6 +103,7 @@ export const IMPORT_CONTRACT: Readonly<Record<string, PartRule>> = {
       'src/decision': 'value',
       'src/handlers/intelligence': 'type',
       'src/policy': 'type',
+      'src/provider-jobs': 'value',
       'src/runs': 'value',
       'src/spans': 'type',
       'src/tools': 'value',
@@ -89,8 +115,18 @@ export const IMPORT_CONTRACT: Readonly<Record<string, PartRule>> = {
   // The parts, wired: no driver, no framework, no server.
   'src/core.ts': { imports: EVERY_PART_BELOW, packages: ['uuid'] },
   'src/runtime.ts': { imports: { ...EVERY_PART_BELOW, 'src/core.ts': 'type' }, packages: [] },
-  'src/bailiff.ts': { imports: { ...EVERY_PART_BELOW, 'src/core.ts': 'value' }, packages: [] },
-  'src/index.ts': { imports: { ...EVERY_PART_BELOW, 'src/bailiff.ts': 'value' }, packages: [] },
+  'src/managed.ts': {
+    imports: { ...EVERY_PART_BELOW, 'src/core.ts': 'type', 'src/runtime.ts': 'value' },
+    packages: [],
+  },
+  'src/bailiff.ts': {
+    imports: { ...EVERY_PART_BELOW, 'src/core.ts': 'value', 'src/managed.ts': 'value' },
+    packages: [],
+  },
+  'src/index.ts': {
+    imports: { ...EVERY_PART_BELOW, 'src/bailiff.ts': 'value', 'src/managed.ts': 'type' },
+    packages: [],
+  },
   'src/server': {
     imports: {
       ...EVERY_PART_BELOW,
@@ -100,9 +136,20 @@ export const IMPORT_CONTRACT: Readonly<Record<string, PartRule>> = {
       'src/engines': 'value',
       'src/frameworks': 'value',
       'src/handlers': 'value',
+      'src/opentelemetry': 'value',
       'src/reporters': 'value',
     },
-    packages: ['@hono/node-server', '@hono/zod-openapi', 'csv-parse', 'hono', 'pino', 'zod', 'node:*'],
+    packages: [
+      '@hono/node-server',
+      '@hono/zod-openapi',
+      'csv-parse',
+      'hono',
+      'pino',
+      'prom-client',
+      'zod',
+      ...TRACING,
+      'node:*',
+    ],
   },
   'src/cli': {
     imports: {

@@ -1,12 +1,16 @@
 import { z } from 'zod'
-import { createCore, type Core } from '../../src/core.ts'
+import { createCore, type Core, type Instrument } from '../../src/core.ts'
 import type { Rule } from '../../src/bailiff.ts'
 import { syncRules } from '../../src/bailiff.ts'
 import type { SecretSource } from '../../src/connections/connection.ts'
 import type { ConnectionProvider } from '../../src/connections/provider.ts'
 import type { VaultOptions } from '../../src/connections/vault/key-provider.ts'
 import { aiSdkFramework } from '../../src/frameworks/ai-sdk/index.ts'
+import type { Observer } from '../../src/observing/observer.ts'
+import type { JobProvider } from '../../src/provider-jobs/adapter.ts'
 import { DEFAULT_CEILINGS } from '../../src/runs/definition.ts'
+import type { DurableEngine } from '../../src/runs/engine.ts'
+import type { LaneLimits } from '../../src/runs/lane.ts'
 import type { RunRow } from '../../src/runs/run-store.ts'
 import { createRuntime, type Runtime } from '../../src/runtime.ts'
 import type { OrganizationSettings } from '../../src/storage/organization-store.ts'
@@ -55,6 +59,12 @@ export interface WorldOptions {
   readonly now?: () => Date
   readonly effects?: Effects
   readonly prices?: PriceTable
+  readonly lanes?: Partial<LaneLimits>
+  /** Instead of the manual one, which then has nothing to do. */
+  readonly durable?: DurableEngine
+  readonly observers?: readonly Observer[]
+  readonly jobProviders?: readonly JobProvider[]
+  readonly instrument?: Instrument
   /** Runs inside `email.send`, before the message counts as sent. */
   readonly onSend?: (to: string) => Promise<void>
   /** Runs inside `email.send`, after the message counts as sent. */
@@ -95,6 +105,9 @@ export async function world(options: WorldOptions): Promise<World> {
     logger: options.logger ?? watchedLogger,
     ...(options.now === undefined ? {} : { now: options.now }),
     ...(options.prices === undefined ? {} : { prices: options.prices }),
+    ...(options.observers === undefined ? {} : { observers: options.observers }),
+    ...(options.jobProviders === undefined ? {} : { jobProviders: options.jobProviders }),
+    ...(options.instrument === undefined ? {} : { instrument: options.instrument }),
   })
   const slug = options.slug ?? USUAL
   const organization = await core.stores.organizations.ensure({
@@ -119,9 +132,10 @@ export async function world(options: WorldOptions): Promise<World> {
   const model = scriptedModel({ name: 'scripted/test', next: options.script ?? (() => ({ text: 'done' })) })
   const runtime = createRuntime(core, {
     frameworks: [aiSdkFramework({ resolveModel: () => model, maxRetries: 0 })],
-    engine,
+    engine: options.durable ?? engine,
     defaultModel: 'scripted/test',
     maxFailures: 2,
+    ...(options.lanes === undefined ? {} : { lanes: options.lanes }),
   })
   await runtime.start()
   const tools = options.agentTools ?? [

@@ -2,6 +2,8 @@ import { createCore } from '../../core.ts'
 import type { AppParts } from '../../server/config.ts'
 import { checkRules } from '../../server/deployment.ts'
 import { withConfig } from '../config-parts.ts'
+import { definitionFaults } from '../../server/known-definitions.ts'
+import type { ToolRegistry } from '../../tools/registry.ts'
 import type { Context } from '../context.ts'
 import { CommandFailed, EXIT } from '../exit-codes.ts'
 import { counted } from '../text.ts'
@@ -17,7 +19,7 @@ export async function checkTools(context: Context, options: { readonly config?: 
       ...(parts.providers === undefined ? {} : { providers: parts.providers }),
     })
     checkRules(core, parts.rules ?? [])
-    checkDefinitions(core.registry.names(), parts)
+    checkDefinitions(core.registry, parts)
     const counts = {
       tools: parts.tools.length,
       rules: parts.rules?.length ?? 0,
@@ -31,11 +33,8 @@ export async function checkTools(context: Context, options: { readonly config?: 
   })
 }
 
-function checkDefinitions(known: readonly string[], { definitions = [] }: AppParts): void {
-  const faults = definitions.flatMap(({ slug, tools }) =>
-    tools
-      .filter((tool) => !known.includes(tool))
-      .map((tool) => `definition ${slug} names the tool ${tool}, which does not exist`),
-  )
-  if (faults.length > 0) throw new CommandFailed(EXIT.failed, faults.join('\n'), `tools are ${known.join(', ')}`)
+function checkDefinitions(registry: ToolRegistry, { definitions = [] }: AppParts): void {
+  const faults = definitionFaults(definitions, registry)
+  if (faults.length > 0)
+    throw new CommandFailed(EXIT.failed, faults.join('\n'), `tools are ${registry.names().join(', ')}`)
 }

@@ -12,6 +12,7 @@ import { pendingMigrations } from '../../storage/migrate.ts'
 import { runningServer } from '../client.ts'
 import type { Context } from '../context.ts'
 import { CommandFailed, EXIT } from '../exit-codes.ts'
+import { restoreFinding } from './restore-finding.ts'
 import { oneLine, table } from '../text.ts'
 
 export interface Finding {
@@ -42,13 +43,16 @@ async function examine(context: Context, options: { readonly config?: string }):
   }
   const warnings = settings.warnings.map((message): Finding => ({ check: 'settings', state: 'warning', message }))
   const running = (await runningServer(settings.dataDir))?.url ?? null
+  const [database, ...restore] = await databaseState(settings, running)
   return [
     node,
     ok('settings', 'every variable can be used'),
     ...warnings,
     await dataFolder(settings),
     ...(running === null ? [] : [ok('server', `running at ${running}`)]),
-    await databaseState(settings, running),
+    database,
+    ...restore,
+    ...(database.state === 'fault' ? [] : await poolerState(settings)),
     ...(running === null ? [await portState(settings)] : []),
     await configState(options.config),
     await modelState(settings),
@@ -82,33 +86,68 @@ async function dataFolder({ dataDir }: Settings): Promise<Finding> {
   }
 }
 
-async function databaseState(settings: Settings, running: string | null): Promise<Finding> {
+/** About the database, and, where it can be looked into, about what is in it. */
+async function databaseState(settings: Settings, running: string | null): Promise<[Finding, ...Finding[]]> {
   if (settings.databaseUrl === null) {
-    if (running !== null) return ok('database', 'embedded, held by the running server')
-    if (!(await exists(databaseFolder(settings.dataDir)))) return ok('database', 'embedded, made at the first start')
+    if (running !== null) return [ok('database', 'embedded, held by the running server')]
+    if (!(await exists(databaseFolder(settings.dataDir)))) return [ok('database', 'embedded, made at the first start')]
   }
   let database: Database | undefined
   try {
     database = await openWithoutMigrating(settings)
     const pending = await pendingMigrations(database)
-    return pending.length === 0
-      ? ok('database', `${database.description} answers`)
-      : {
-          check: 'database',
-          state: 'warning',
-          message: `${database.description} lacks ${pending.join(', ')}; a start or bailiff migrate applies them`,
-        }
+    if (pending.length === 0)
+      return [ok('database', `${database.description} answers`), await restoreFinding(database, settings.dataDir)]
+    const message = `${database.description} lacks ${pending.join(', ')}; a start or bailiff migrate applies them`
+    return [{ check: 'database', state: 'warning', message }]
   } catch (error) {
-    if (error instanceof DataFolderInUse) return fault('database', error.message)
-    return fault('database', error instanceof Error ? error.message : String(error))
+    if (error instanceof DataFolderInUse) return [fault('database', error.message)]
+    return [fault('database', error instanceof Error ? error.message : String(error))]
   } finally {
     await database?.close()
   }
 }
 
+/** Through a transaction pooler, whatever outlives a transaction is lost; what needs that has an address of its own. */
+async function poolerState({ databaseUrl, databaseUrlDirect }: Settings): Promise<Finding[]> {
+  const check = 'pooler'
+  if (databaseUrl === null) return []
+  const { probePooler } = await import('../../storage/pg/pooler.ts')
+  try {
+    const { pooled, named } = await probePooler(databaseUrl)
+    const direct = databaseUrlDirect === null ? null : await probePooler(databaseUrlDirect)
+    if (direct?.pooled === true)
+      return [
+        fault(check, 'DATABASE_URL_DIRECT leads through a transaction pooler too; write the address of the server'),
+      ]
+    if (!pooled) return []
+    if (direct === null)
+      return [
+        fault(
+          check,
+          'DATABASE_URL leads through a transaction pooler, which loses LISTEN; set DATABASE_URL_DIRECT to the address of the server itself',
+        ),
+      ]
+    return named
+      ? [ok(check, 'statements go through the pooler, migrations and the queue past it')]
+      : [
+          {
+            check,
+            state: 'warning',
+            message:
+              'the pooler loses prepared statements, so that each is planned anew; PgBouncer 1.21 and newer keeps them with max_prepared_statements',
+          },
+        ]
+  } catch (error) {
+    return [fault(check, error instanceof Error ? error.message : String(error))]
+  }
+}
+
 async function openWithoutMigrating(settings: Settings): Promise<Database> {
   if (settings.databaseUrl !== null)
-    return (await import('../../storage/pg/index.ts')).pgDatabase({ connectionString: settings.databaseUrl })
+    return (await import('../../storage/pg/index.ts')).pgDatabase({
+      connectionString: settings.databaseUrlDirect ?? settings.databaseUrl,
+    })
   return (await import('../../storage/pglite/index.ts')).pgliteDatabase({
     dataDir: databaseFolder(settings.dataDir),
     maintenanceMs: 0,

@@ -11,13 +11,15 @@ export interface RunOptions {
   readonly input: string
   readonly as: string
   readonly follow: boolean
+  readonly lane?: string
 }
 
 /** Starts a run and tells what happens until it ends or waits for a person. */
 export async function run(context: Context, definition: string, options: RunOptions): Promise<void> {
   const input = await readInput(options.input, options.as)
   const client = await connect(context)
-  const started = await start(client, definition, input)
+  const lane = options.lane === undefined ? {} : { lane: options.lane }
+  const started = await start(client, { definition, input, ...lane })
   context.note(
     `run ${started.id} of ${oneLine(started.definition)} on ${oneLine(started.model)}${started.model.startsWith('scripted/') ? ' (a script, no language model)' : ''}`,
   )
@@ -34,9 +36,12 @@ export async function run(context: Context, definition: string, options: RunOpti
   }
 }
 
-async function start(client: ApiClient, definition: string, input: unknown): Promise<RunJson> {
+async function start(
+  client: ApiClient,
+  body: { readonly definition: string; readonly input: unknown; readonly lane?: string },
+): Promise<RunJson> {
   try {
-    return await client.post<RunJson>('/api/v1/runs', { definition, input })
+    return await client.post<RunJson>('/api/v1/runs', body)
   } catch (error) {
     if (error instanceof CommandFailed && error.exitCode === EXIT.notFound) {
       throw new CommandFailed(

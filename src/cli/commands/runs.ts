@@ -1,6 +1,8 @@
 import type { RunJson, RunSummaryJson, SpanJson } from '../../server/json.ts'
 import { connect, type ListAnswer } from '../client.ts'
 import type { Context } from '../context.ts'
+import { readJsonFile } from '../input.ts'
+import { CommandFailed, EXIT } from '../exit-codes.ts'
 import { runLine, runText, treeText } from '../run-report.ts'
 import { counted, fromNow, oneLine, table } from '../text.ts'
 
@@ -59,4 +61,35 @@ export async function cancelRun(context: Context, id: string, options: { readonl
         : `${counted(outcome.inFlight, 'call')} in flight will settle first`
     return `the run stops at its next boundary; ${flight}`
   })
+}
+
+/** One held run, or with `all` every one. */
+export async function releaseRuns(
+  context: Context,
+  id: string | undefined,
+  { all }: { readonly all?: boolean },
+): Promise<void> {
+  if ((id === undefined) === (all !== true))
+    throw new CommandFailed(EXIT.usage, 'name one run, or release all of them', 'bailiff runs release <id>, or --all')
+  const client = await connect(context)
+  if (id === undefined) {
+    const outcome = await client.post<{ released: number }>('/api/v1/runs/release')
+    return context.answer(outcome, () => `${counted(outcome.released, 'held run')} released`)
+  }
+  const outcome = await client.post<{ id: string }>(`/api/v1/runs/${encodeURIComponent(id)}/release`)
+  context.answer(outcome, () => `${outcome.id} is released and goes on`)
+}
+
+export interface SignalOptions {
+  readonly id: string
+  readonly name: string
+  readonly data?: string
+}
+
+export async function signalRun(context: Context, { id, name, data }: SignalOptions): Promise<void> {
+  const payload = data === undefined ? null : await readJsonFile(data)
+  const client = await connect(context)
+  const path = `/api/v1/runs/${encodeURIComponent(id)}/signals/${encodeURIComponent(name)}`
+  const outcome = await client.post<{ accepted: true }>(path, { payload })
+  context.answer({ id, name, ...outcome }, () => `signal ${oneLine(name)} is with the run`)
 }

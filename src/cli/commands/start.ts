@@ -1,5 +1,6 @@
 import { findConfig, loadConfig } from '../../server/config.ts'
-import { serverLogger, type LogLevel } from '../../server/logger.ts'
+import type { LogLevel } from '../../server/log-level.ts'
+import { serverLogger } from '../../server/logger.ts'
 import { startPlatform, type Platform } from '../../server/platform.ts'
 import { ListenError } from '../../server/listen.ts'
 import { readSettings, type Settings } from '../../server/settings.ts'
@@ -22,7 +23,12 @@ export async function start(context: Context, options: StartOptions): Promise<vo
   const config = await loadConfig(options.config ?? (await findConfig(process.cwd())))
   const interrupted = interruption(context)
   const announce = (line: string): void => (context.json ? undefined : context.out(line))
-  const platform = await open(settings, { settings, config, announce, logger: serverLogger(options.log ?? 'warn') })
+  const platform = await open(settings, {
+    settings,
+    config,
+    announce,
+    logger: serverLogger(options.log ?? settings.logLevel ?? 'warn'),
+  })
   if (context.json)
     context.out(
       JSON.stringify({ url: platform.url, console: platform.consoleUrl, apiKey: platform.apiKey, pid: process.pid }),

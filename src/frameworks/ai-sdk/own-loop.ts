@@ -2,10 +2,11 @@ import type { LanguageModelUsage, ModelMessage, ToolSet } from 'ai'
 import type { Approval } from '../../approvals/approval-store.ts'
 import type { Bailiff } from '../../bailiff.ts'
 import { DEFAULT_CEILINGS, type RunSnapshot } from '../../runs/definition.ts'
+import { DEFAULT_LANE_LIMITS, type BeginRules } from '../../runs/lane.ts'
 import { pausableReads } from '../../runs/pausable-reads.ts'
-import { answerPause, callRead, outcomeOf, type SegmentOutcome } from '../../runs/drain-loop.ts'
+import { answerPause, callRead, outcomeOf, type CallOutcome } from '../../runs/drain-loop.ts'
 import { endingOf, type FinalOutcome } from '../../runs/run-ending.ts'
-import type { Pause, Segment } from '../../runs/run-store.ts'
+import type { Pause, Segment, SegmentFault } from '../../runs/run-store.ts'
 import { SegmentState } from '../../runs/segment-state.ts'
 import { stopSlot } from '../../runs/segment-stop.ts'
 import type { ModelUsage } from '../../runs/session.ts'
@@ -92,6 +93,14 @@ interface LastResponse {
 const CODE: Actor = { kind: 'system', id: 'code', name: 'code' }
 const LEFT = 'the loop raised; the run can be continued'
 
+/** Whoever holds the run is a loop of the same program, which left it. Its lane is nobody's: the limits are not read. */
+const TAKES_OVER: BeginRules = { staleS: 0, lanes: DEFAULT_LANE_LIMITS }
+
+/** However often its loop raises, a run stays one that can be continued. */
+function leaving(message: string): SegmentFault {
+  return { message, final: null }
+}
+
 /**
  * Governs tool calls of an AI SDK loop that you own: `generateText`, `streamText` or `ToolLoopAgent`.
  * @throws ValidationError when `tools` names one that does not exist
@@ -141,6 +150,7 @@ export async function governed<Name extends string>(
         definitionId: definition.id,
         definition: options.agent,
         source: 'library',
+        lane: 'interactive',
         input: typeof messages === 'string' ? messages : JSON.parse(JSON.stringify(messages)),
         snapshot: await snapshot(),
         deadline: new Date(core.now().getTime() + ceilings.maxDurationS * 1000),
@@ -159,7 +169,7 @@ async function openRun(bailiff: Bailiff, runId: string, fresh: ConversationState
   if (stored.snapshot.framework !== OWN_LOOP)
     throw new Error(`run ${runId} is managed by the platform; it goes on by itself`)
   await core.approvals.expireDue()
-  const begun = await core.stores.runs.begin(runId, core.newId(), 0)
+  const begun = await core.stores.runs.begin(runId, core.newId(), TAKES_OVER)
   if (begun.kind !== 'begun')
     throw new Error(
       begun.kind === 'ended'
@@ -182,7 +192,7 @@ async function opened<T>({ core }: Bailiff, segment: Segment, open: () => Promis
   try {
     return await open()
   } catch (error) {
-    await core.stores.runs.release(segment, error instanceof UnreadableSession ? error.message : LEFT)
+    await core.stores.runs.release(segment, leaving(error instanceof UnreadableSession ? error.message : LEFT))
     throw error
   }
 }
@@ -280,7 +290,7 @@ class OwnLoopRun implements GovernedRun {
     return { kind: 'ready' }
   }
 
-  async #end(outcome: SegmentOutcome): Promise<GovernedStatus> {
+  async #end(outcome: CallOutcome): Promise<GovernedStatus> {
     const { core } = this.#bailiff
     await core.ledger.flush()
     if (outcome.kind === 'needs_approval' || outcome.kind === 'in_flight') {
@@ -304,7 +314,7 @@ class OwnLoopRun implements GovernedRun {
     try {
       return await work()
     } catch (error) {
-      await this.#bailiff.core.stores.runs.release(this.#segment, LEFT)
+      await this.#bailiff.core.stores.runs.release(this.#segment, leaving(LEFT))
       throw error
     }
   }

@@ -132,7 +132,7 @@ class RunView {
 
   /** Updates in place, so that what a reader has opened stays open. */
   setSpan(span) {
-    if (span.kind === 'run') return
+    if (span.id === this.id) return
     if (span.kind === 'llm') this.spoken = ''
     const known = this.spans.get(span.id) ?? this.addSpan(span)
     known.summary.replaceChildren(...spanSummary(span))

@@ -1,5 +1,8 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import type { Core } from '../../core.ts'
+import { laneOf } from '../../runs/lane.ts'
+import type { StoredBody } from '../../runs/freeze.ts'
+import { isWorkflow } from '../../runs/workflow/definition.ts'
 import { DEFAULT_CEILINGS, type AgentDefinition } from '../../runs/definition.ts'
 import type { StoredDefinition } from '../../storage/definition-store.ts'
 import type { RunCeilings } from '../../tools/invocation.ts'
@@ -42,7 +45,7 @@ const disable = createRoute({
 const definitions = createRoute({
   method: 'get',
   path: '/definitions',
-  summary: 'The newest version of every published agent',
+  summary: 'The newest version of every published agent and workflow',
   middleware: requires('catalogue.read'),
   responses: answers(200, 'All definitions', listOf(DefinitionSchema)),
 })
@@ -74,9 +77,10 @@ export function catalogueRoutes({ core, runs }: RouteDependencies): App {
     return c.json({ items: stored.map(definitionJson), nextCursor: null }, 200)
   })
   routes.openapi(publish, async (c) => {
-    const { ceilings, ...body } = c.req.valid('json')
+    const { ceilings, lane, ...body } = c.req.valid('json')
     const { organizationId, actor } = c.get('identity')
-    const definition: AgentDefinition = { ...body, ceilings: withDefaults(ceilings) }
+    const inLane = lane === undefined ? {} : { lane }
+    const definition: AgentDefinition = { ...body, ...inLane, ceilings: withDefaults(ceilings) }
     const { version } = await runs.publish(organizationId, definition, actor)
     return c.json({ slug: body.slug, version }, 201)
   })
@@ -122,8 +126,17 @@ function toolJson(spec: ToolSpec, enabled: boolean): z.input<typeof ToolSchema> 
 }
 
 function definitionJson({ slug, version, body }: StoredDefinition): z.input<typeof DefinitionSchema> {
-  const { instructions, tools: names, model, ceilings } = body as Omit<AgentDefinition, 'slug'>
-  return { slug, version, instructions, tools: [...names], model, ceilings: { ...DEFAULT_CEILINGS, ...ceilings } }
+  const stored = body as StoredBody
+  const shared = {
+    slug,
+    version,
+    tools: [...stored.tools],
+    ceilings: { ...DEFAULT_CEILINGS, ...stored.ceilings },
+    lane: laneOf(stored.lane, undefined),
+  }
+  if (isWorkflow(stored)) return { ...shared, kind: 'workflow', instructions: '', model: null, root: stored.root }
+  const { instructions, model } = stored
+  return { ...shared, kind: 'agent', instructions, model, root: null }
 }
 
 function withDefaults(ceilings: { readonly [Key in keyof RunCeilings]?: RunCeilings[Key] | undefined }): RunCeilings {

@@ -78,7 +78,7 @@ const cancel = createRoute({
 export function runRoutes({ core, runs }: RouteDependencies): App {
   const routes = router()
   routes.openapi(start, async (c) => {
-    const { definition, input, ceilings } = c.req.valid('json')
+    const { definition, input, ceilings, lane } = c.req.valid('json')
     const { organizationId, actor, roles } = c.get('identity')
     const run = await runs.start({
       organizationId,
@@ -87,6 +87,7 @@ export function runRoutes({ core, runs }: RouteDependencies): App {
       startedBy: actor,
       roles,
       source: c.get('viaCookie') ? 'console' : c.req.header('x-bailiff-client') === 'cli' ? 'cli' : 'api',
+      ...(lane === undefined ? {} : { lane }),
       ...(ceilings === undefined ? {} : { ceilings: withoutUndefined(ceilings) }),
     })
     c.header('location', `/api/v1/runs/${run.id}`)
@@ -104,16 +105,16 @@ export function runRoutes({ core, runs }: RouteDependencies): App {
     return c.json({ items: page.items.map(runSummaryJson), nextCursor: page.nextCursor }, 200)
   })
   routes.openapi(get, async (c) => {
-    const run = await find(c.get('identity').organizationId, c.req.valid('param').id)
+    const run = await known(runs, c.get('identity').organizationId, c.req.valid('param').id)
     return c.json(await readRun(core, run), 200)
   })
   routes.openapi(tree, async (c) => {
-    const run = await find(c.get('identity').organizationId, c.req.valid('param').id)
+    const run = await known(runs, c.get('identity').organizationId, c.req.valid('param').id)
     return c.json(await readTree(core, run, c.get('identity')), 200)
   })
   routes.openapi(cancel, async (c) => {
     const identity = c.get('identity')
-    const run = await find(identity.organizationId, c.req.valid('param').id)
+    const run = await known(runs, identity.organizationId, c.req.valid('param').id)
     if (!may(identity, 'runs.cancel_any') && run.snapshot.principal.startedBy.id !== identity.actor.id) {
       throw new HttpProblem({
         code: 'forbidden',
@@ -124,16 +125,16 @@ export function runRoutes({ core, runs }: RouteDependencies): App {
     const reason = c.req.valid('json').reason ?? null
     const outcome = await runs.cancel({ organizationId: run.organizationId, runId: run.id, reason, by: identity.actor })
     if (outcome === null) throw unknownRun()
-    if (!outcome.accepted) throw ended(await find(run.organizationId, run.id))
+    if (!outcome.accepted) throw ended(await known(runs, run.organizationId, run.id))
     return c.json({ accepted: true as const, inFlight: outcome.inFlight }, 200)
   })
-
-  async function find(organizationId: string, id: string): Promise<RunRow> {
-    const run = await runs.get(organizationId, id)
-    if (run === null) throw unknownRun()
-    return run
-  }
   return routes
+}
+
+async function known(runs: RouteDependencies['runs'], organizationId: string, id: string): Promise<RunRow> {
+  const run = await runs.get(organizationId, id)
+  if (run === null) throw unknownRun()
+  return run
 }
 
 export function unknownRun(): HttpProblem {

@@ -1,4 +1,5 @@
--- Accounts with sealed secrets, the CRM and what agents remember, and runs that nest: in the order of these parts.
+-- Accounts with sealed secrets, the CRM and what agents remember, runs that nest, upkeep, lanes, and work that a vendor
+-- finishes later: in the order of these parts.
 
 -- Accounts with a lifecycle: who signs in how, what expires when, and the secrets themselves, sealed.
 
@@ -322,3 +323,141 @@ BEGIN
     EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO bailiff_member', owned);
   END LOOP;
 END $$;
+
+-- Work that one process does for all: what is old goes, what was used is summed up, what came from a backup is held.
+
+-- When each kind of work is due again, and what it has to remember. The row is also what lets one process of several do it.
+CREATE TABLE agent.upkeep (
+  name    text PRIMARY KEY,
+  due_at  timestamptz NOT NULL,
+  state   jsonb NOT NULL DEFAULT '{}'
+);
+
+-- Moves all the time, and is written down outside of the database too: a database that knows a lower one than was seen
+-- before came back from a backup.
+ALTER TABLE agent.installation ADD COLUMN generation bigint NOT NULL DEFAULT 0;
+
+-- A failed run is never opened again: another one is started in its place, once.
+ALTER TABLE agent.runs ADD COLUMN retry_of uuid;
+CREATE UNIQUE INDEX runs_retry ON agent.runs (retry_of) WHERE retry_of IS NOT NULL;
+-- A run tree ends with its last run. Most runs are alone and stand in no entry.
+CREATE INDEX runs_tree ON agent.runs (root_run_id) WHERE parent_run_id IS NOT NULL;
+-- Signals that were taken go with their run too.
+CREATE INDEX run_signals_run ON agent.run_signals (run_id);
+CREATE INDEX runs_dead ON agent.runs (organization_id, id) WHERE status = 'failed';
+CREATE INDEX runs_held ON agent.runs (organization_id, id) WHERE held_at IS NOT NULL;
+CREATE INDEX approvals_dead ON agent.approvals (organization_id, id)
+  WHERE state IN ('expired', 'stale') OR (kind = 'outcome' AND state = 'pending');
+
+-- Rows come in the order of time and are looked for by age alone: block ranges cost the hot path next to nothing.
+CREATE INDEX spans_age ON agent.spans USING brin (started_at);
+CREATE INDEX policy_decisions_age ON agent.policy_decisions USING brin (decided_at);
+CREATE INDEX ai_usage_log_age ON public.ai_usage_log USING brin (created_at);
+
+-- That a person was erased, and not who: the hash says so to whoever knows the address.
+CREATE TABLE agent.erasures (
+  id              uuid PRIMARY KEY,
+  organization_id uuid NOT NULL,
+  salt            bytea NOT NULL,
+  -- sha-256 of salt and address in lower case.
+  subject_hash    bytea NOT NULL,
+  erased_at       timestamptz NOT NULL DEFAULT now(),
+  erased_by       jsonb NOT NULL,
+  -- Rows changed or removed, by table.
+  counts          jsonb NOT NULL
+);
+CREATE INDEX erasures_organization ON agent.erasures (organization_id, id);
+
+-- For the service path alone: members get no right on it, whatever the policy would show.
+ALTER TABLE agent.erasures ENABLE ROW LEVEL SECURITY;
+CREATE POLICY organization_isolation ON agent.erasures
+  USING (organization_id = agent.current_organization()) WITH CHECK (organization_id = agent.current_organization());
+
+-- The queue of each lane: what could go on, by the time since which it could. A run that is held stands in no queue, and
+-- a run of somebody's own loop is in nobody's.
+CREATE INDEX runs_waiting ON agent.runs (organization_id, lane, (coalesce(wake_at, created_at)), id)
+  WHERE (status = 'queued' OR (status = 'parked' AND wake_at IS NOT NULL)) AND held_at IS NULL AND source <> 'library';
+-- A run whose time is over ends, whether its lane has a place or not.
+CREATE INDEX runs_deadline ON agent.runs (deadline)
+  WHERE status IN ('queued', 'parked') AND held_at IS NULL AND source <> 'library';
+
+-- Who let a held run go on.
+ALTER TABLE agent.run_control
+  ADD COLUMN released_at timestamptz,
+  ADD COLUMN released_by jsonb;
+
+-- Work that a vendor finishes after the call that started it. The row is the truth; events only wake somebody.
+
+-- A job names its run together with the organization. The same index, now one that can be referred to.
+DROP INDEX agent.runs_listing;
+CREATE UNIQUE INDEX runs_listing ON agent.runs (organization_id, id DESC);
+
+CREATE TABLE agent.provider_jobs (
+  -- Ours, derived from the call, and known before the vendor answers: everything correlates on it.
+  id              uuid PRIMARY KEY,
+  organization_id uuid NOT NULL,
+  -- The tree that pays.
+  root_run_id     uuid NOT NULL,
+  -- The run that submitted.
+  run_id          uuid NOT NULL,
+  -- Span of the call that submitted.
+  tool_call_id    uuid NOT NULL,
+  provider        text NOT NULL,
+  -- The vendor's own id; null while it is not known that the vendor took the job.
+  provider_job_id text,
+  -- What the items of the request were called, in order: an answer is mapped by these names alone.
+  contact_refs    jsonb NOT NULL DEFAULT '[]',
+  state           text NOT NULL CHECK (state IN ('submitted', 'running', 'completed', 'failed', 'cancelled')),
+  -- At most 32 KiB; a larger one is { kind: provider_job.result, id }.
+  result          jsonb,
+  -- What the vendor reported.
+  cost            jsonb,
+  -- The one usage row; null until the cost is settled.
+  usage_id        uuid,
+  submitted_at    timestamptz NOT NULL DEFAULT now(),
+  updated_at      timestamptz NOT NULL DEFAULT now(),
+  terminal_at     timestamptz,
+  UNIQUE (organization_id, id),
+  UNIQUE (provider, provider_job_id),
+  FOREIGN KEY (organization_id, run_id) REFERENCES agent.runs (organization_id, id) ON DELETE CASCADE,
+  CHECK ((terminal_at IS NOT NULL) = (state IN ('completed', 'failed', 'cancelled'))),
+  CHECK (usage_id IS NULL OR terminal_at IS NOT NULL)
+);
+CREATE INDEX provider_jobs_listing ON agent.provider_jobs (organization_id, submitted_at DESC, id DESC);
+CREATE INDEX provider_jobs_run ON agent.provider_jobs (organization_id, run_id);
+-- Charges that nobody has written down yet.
+CREATE INDEX provider_jobs_unsettled ON agent.provider_jobs (organization_id, terminal_at)
+  WHERE usage_id IS NULL AND terminal_at IS NOT NULL;
+
+-- Results too large for their job, each as it came and never changed.
+CREATE TABLE agent.provider_job_results (
+  job_id          uuid NOT NULL,
+  organization_id uuid NOT NULL,
+  -- sha-256 of the canonical result.
+  result_digest   bytea NOT NULL,
+  result          jsonb NOT NULL,
+  PRIMARY KEY (job_id, result_digest),
+  FOREIGN KEY (organization_id, job_id) REFERENCES agent.provider_jobs (organization_id, id) ON DELETE CASCADE
+);
+CREATE INDEX provider_job_results_owner ON agent.provider_job_results (organization_id, job_id);
+
+-- Steps that wait for a job, whichever run they are of.
+CREATE INDEX run_steps_provider_job ON agent.run_steps ((wait ->> 'jobId'))
+  WHERE state = 'waiting' AND wait ->> 'kind' = 'provider_job';
+
+-- Deliveries that were taken belong to no run and are kept for as long as a vendor may send them again.
+CREATE INDEX idempotency_keys_webhooks ON agent.idempotency_keys (first_claimed_at) WHERE scope LIKE 'webhook.%';
+
+ALTER TABLE agent.provider_jobs ENABLE ROW LEVEL SECURITY;
+CREATE POLICY organization_isolation ON agent.provider_jobs
+  USING (organization_id = agent.current_organization()) WITH CHECK (organization_id = agent.current_organization());
+GRANT SELECT, INSERT, UPDATE, DELETE ON agent.provider_jobs TO bailiff_member;
+
+-- What a vendor answered in full is for the service path alone, whatever the policy would show.
+ALTER TABLE agent.provider_job_results ENABLE ROW LEVEL SECURITY;
+CREATE POLICY organization_isolation ON agent.provider_job_results
+  USING (organization_id = agent.current_organization()) WITH CHECK (organization_id = agent.current_organization());
+
+-- A node of a workflow stands in the run tree between the run and its calls.
+ALTER TABLE agent.spans DROP CONSTRAINT spans_kind_check;
+ALTER TABLE agent.spans ADD CONSTRAINT spans_kind_check CHECK (kind IN ('run', 'segment', 'llm', 'tool', 'node'));

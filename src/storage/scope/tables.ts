@@ -19,6 +19,7 @@ export const SCOPED_TABLES = [
   'agent.lanes',
   'agent.run_steps',
   'agent.run_signals',
+  'agent.provider_jobs',
   'agent.approvals',
   'agent.idempotency_keys',
   'agent.rule_counters',
