@@ -8,8 +8,13 @@ export const SERVE_URL = 'https://bailiff.test/api/inngest'
 export const SILENT: Logger = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
 /** A server with nothing on it. */
-export function executor(start?: Date): InngestExecutor {
-  return new InngestExecutor({ url: SERVE_URL, signingKey: SIGNING_KEY, ...(start === undefined ? {} : { start }) })
+export function executor(start?: Date, intoMinuteMs?: number): InngestExecutor {
+  return new InngestExecutor({
+    url: SERVE_URL,
+    signingKey: SIGNING_KEY,
+    ...(start === undefined ? {} : { start }),
+    ...(intoMinuteMs === undefined ? {} : { intoMinuteMs }),
+  })
 }
 
 /** An engine that talks to it. */

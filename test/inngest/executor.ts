@@ -58,6 +58,8 @@ interface ConcurrencyLimit {
 
 export interface ExecutorOptions extends Signing {
   readonly start?: Date
+  /** How much of a minute is over at the start, for functions that run by the minute; as its clock says without. */
+  readonly intoMinuteMs?: number
 }
 
 const DAY_MS = 86_400_000
@@ -88,11 +90,14 @@ export class InngestExecutor {
   #queue: QueueItem[] = []
   #waits: Wait[] = []
   #clock: number
+  /** What the minutes are ahead of the clock. */
+  readonly #aheadMs: number
   #count = 0
 
   constructor(options: ExecutorOptions) {
     this.#options = options
     this.#clock = (options.start ?? new Date(Date.UTC(2026, 2, 1, 12, 0, 30))).getTime()
+    this.#aheadMs = options.intoMinuteMs === undefined ? 0 : options.intoMinuteMs - (this.#clock % MINUTE_MS)
   }
 
   now(): Date {
@@ -123,7 +128,8 @@ export class InngestExecutor {
     const answer = await handler(syncRequest(this.#options))
     // A minute that has begun already is not ticked.
     for (const id of this.functions.keys())
-      if (!this.#lastTicks.has(id)) this.#lastTicks.set(id, Math.floor(this.#clock / MINUTE_MS) * MINUTE_MS)
+      if (!this.#lastTicks.has(id))
+        this.#lastTicks.set(id, Math.floor((this.#clock + this.#aheadMs) / MINUTE_MS) * MINUTE_MS)
     return answer
   }
 
@@ -212,7 +218,8 @@ export class InngestExecutor {
     for (const wait of this.#waits.filter(({ until }) => until <= this.#clock)) this.#resume(wait, null)
     for (const { id, triggers } of this.functions.values())
       for (const { cron } of triggers) {
-        const tick = cron === undefined ? null : tickAt(cron.replace(/^TZ=UTC /, ''), this.now())
+        const tick =
+          cron === undefined ? null : tickAt(cron.replace(/^TZ=UTC /, ''), new Date(this.#clock + this.#aheadMs))
         if (cron === undefined || tick === null || this.#lastTicks.get(id) === tick.getTime()) continue
         this.#lastTicks.set(id, tick.getTime())
         this.#count += 1
@@ -236,7 +243,7 @@ export class InngestExecutor {
     const times = [
       ...this.#queue.map(({ at }) => at),
       ...this.#waits.map(({ until }) => until),
-      ...(crons ? [Math.floor(this.#clock / MINUTE_MS + 1) * MINUTE_MS] : []),
+      ...(crons ? [Math.floor((this.#clock + this.#aheadMs) / MINUTE_MS + 1) * MINUTE_MS - this.#aheadMs] : []),
     ].filter((time) => time > this.#clock)
     return times.length === 0 ? null : Math.min(...times)
   }

@@ -250,6 +250,26 @@ describe('a run that waits', () => {
     await server.pass(HOUR_MS)
     expect(advances).toHaveLength(2)
   })
+
+  test('a row that says the same time after that time is over is read ever more seldom', async () => {
+    const advances: string[] = []
+    const { server, engine } = await served({
+      async advance(runId) {
+        advances.push(runId)
+        return advances.length === 1 ? { kind: 'at', at: early } : idle
+      },
+      look: async () => ({ organizationId: 'acme', lane: 'batch', waitsUntil: server.now() < late ? early : null }),
+    })
+    const early = server.now()
+    const late = new Date(early.getTime() + HOUR_MS)
+    await engine.wake('r')
+    await server.pass(HOUR_MS - 1)
+    expect(advances).toHaveLength(1)
+    // The wake-up, the segment, and two requests for each of the twelve doublings an hour has.
+    expect(server.requests.filter(({ fnId }) => fnId === 'bailiff-advance-run').length).toBeLessThanOrEqual(30)
+    await server.pass(2 * HOUR_MS)
+    expect(advances).toHaveLength(2)
+  })
 })
 
 describe('when a request goes wrong', () => {

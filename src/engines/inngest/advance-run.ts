@@ -13,8 +13,10 @@ export interface AdvanceRunParts extends FunctionParts {
 
 type Step = GetStepTools<Inngest>
 
-/** Inngest ends a function run at a thousand steps; a round takes at most three. */
+/** Inngest ends a function run at a thousand steps. A round takes three, and two for each time its wait was over too early. */
 const MAX_ROUNDS = 100
+/** Doublings of a second: an hour. */
+const MAX_DOUBLINGS = 12
 
 /**
  * One wake-up: segments until the run is idle or waits. While it waits, a newer wake-up ends this function run, since it
@@ -72,13 +74,16 @@ async function oneSegment({ work, slots, logger }: AdvanceRunParts, runId: strin
 
 /**
  * Reads the run before it registers the wait and again after the time: an event that was sent before the wait stood, or
- * was lost, is seen in the row.
+ * was lost, is seen in the row. One that says the same time again after that time is read by a clock behind the server's:
+ * each further wait for it is twice as long, or a second of difference would use up a thousand steps.
  */
 async function waitOut(
   { work, logger }: AdvanceRunParts,
   step: Step,
   { runId, round }: { readonly runId: string; readonly round: number },
 ): Promise<'due' | 'superseded'> {
+  let before: string | null = null
+  let repeats = 0
   for (let read = 1; ; read += 1) {
     const until = await step.run(`look-${round}.${read}`, () =>
       keepingFaults(
@@ -87,9 +92,11 @@ async function waitOut(
       ),
     )
     if (until === null) return 'due'
+    repeats = until === before ? Math.min(repeats + 1, MAX_DOUBLINGS) : 0
+    before = until
     const newer = await step.waitForEvent(`wait-${round}.${read}`, {
       event: RUN_WAKE,
-      timeout: new Date(until),
+      timeout: new Date(Date.parse(until) + (repeats === 0 ? 0 : 1000 * 2 ** repeats)),
       if: 'async.data.data.runId == event.data.data.runId',
     })
     if (newer !== null) return 'superseded'
