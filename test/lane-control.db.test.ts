@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { DEFAULT_CEILINGS } from '../src/runs/definition.ts'
@@ -6,6 +7,8 @@ import type { RunRow } from '../src/runs/run-store.ts'
 import { scriptedTurns, type Script, type ScriptedCall } from '../src/testing/script.ts'
 import { internalTool } from '../src/tools/declarations.ts'
 import { ok } from '../src/tools/models.ts'
+import { runStore } from '../src/storage/run-store.ts'
+import { RULES, silence } from './lane-scene.ts'
 import { empty, testDatabase, type TestDatabase } from './setup/database.ts'
 import { APPROVER, STARTER, world, type World, type WorldOptions } from './setup/world.ts'
 
@@ -262,6 +265,48 @@ describe('a run that may not begin', () => {
     const organizationId = '00000000-0000-4000-8000-0000000000ff'
     expect(await w.runtime.lanes.release({ organizationId, runId: run.id }, APPROVER)).toEqual([])
     expect((await w.run(run.id)).heldAt).not.toBeNull()
+  })
+})
+
+/** As if so many processes had died, one after the other, while they worked on the run. */
+async function abandon(w: World, runId: string, times: number): Promise<void> {
+  const store = runStore(db.database)
+  for (let nth = 0; nth < times; nth += 1) {
+    const begun = await store.begin(runId, randomUUID(), RULES)
+    if (begun.kind !== 'begun') throw new Error(`it is ${begun.kind}`)
+    expect(begun.segment.abandoned).toBe(nth)
+    await silence(db.database, begun.segment)
+  }
+  await w.engine.wake(runId)
+  await w.engine.settle()
+}
+
+describe('a run that ends its process each time', () => {
+  test('is given up after ten times, told once, and frees its place', async () => {
+    const reports: unknown[] = []
+    const reporter = { report: (error: unknown, context: object) => void reports.push([String(error), context]) }
+    const w = await narrow({ script: () => ({ text: 'done' }), reporter })
+    const [bad, good] = [await w.start(), await w.start()]
+    await abandon(w, bad.id, 10)
+    expect(await w.run(bad.id)).toMatchObject({ status: 'failed', reason: 'internal_error' })
+    expect((await w.run(good.id)).status).toBe('completed')
+    const said = 'Error: the process ended 10 times in a row while it worked on this run'
+    expect(reports).toEqual([[said, { runId: bad.id, organizationId: w.organizationId }]])
+  })
+
+  test('goes on after fewer, and starts counting anew when it gets on', async () => {
+    const calls = [{ tool: 'email.send', args: { to: 'jo@acme.test' } }]
+    const ask = { name: 'ask', tools: ['email.send'], effect: 'require_approval' } as const
+    const w = await narrow({ script: ({ turns }) => (turns.length === 0 ? { calls } : { text: 'done' }), rules: [ask] })
+    const run = await w.start()
+    await abandon(w, run.id, 9)
+    expect((await w.run(run.id)).status).toBe('parked')
+    await db.database.execute(`UPDATE agent.runs SET status = 'queued' WHERE id = '${run.id}'`)
+    await abandon(w, run.id, 9)
+    await w.approve(run.id)
+    await w.engine.settle()
+    expect((await w.run(run.id)).status).toBe('completed')
+    expect(w.effects.sent).toHaveLength(1)
   })
 })
 

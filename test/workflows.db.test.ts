@@ -321,7 +321,7 @@ test('a segment that has lost its run writes no step and takes no signal', async
   const run = await scene.play()
   const { steps, signals } = scene.core.stores
   const use = { turns: 0, toolCalls: 0, elapsedS: 0, spentCents: 0 }
-  const lost = { id: scene.core.newId(), run, saved: null, use, approvals: [] }
+  const lost = { id: scene.core.newId(), run, saved: null, use, approvals: [], abandoned: 0 }
   await scene.runtime.runs.signal({
     organizationId: scene.organizationId,
     runId: run.id,

@@ -41,6 +41,9 @@ export type AdvanceOutcome =
   | { readonly kind: 'again' }
   | { readonly kind: 'at'; readonly at: Date }
 
+/** Enough for restarts in a row, and few enough that a run which ends its process does not take every process along. */
+const MAX_ABANDONED = 10
+
 /** Runs one segment of a run. Safe to call twice at any time: the run row says who owns it. */
 export class AgentExecutor {
   readonly #deps: ExecutorDependencies
@@ -107,6 +110,7 @@ export class AgentExecutor {
     leave?: AbortSignal,
   ): Promise<SegmentOutcome | WorkflowOutcome> {
     const { run, saved } = segment
+    if (segment.abandoned >= MAX_ABANDONED) return this.#givenUp(segment)
     if (run.kind === 'workflow') {
       const leaving = leave === undefined ? signal : AbortSignal.any([signal, leave])
       return this.#deps.workflows.runSegment(segment, leaving)
@@ -140,6 +144,14 @@ export class AgentExecutor {
       signal,
       leave: leave === undefined ? signal : AbortSignal.any([signal, leave]),
     })
+  }
+
+  /** Whatever the run does ends the process and with it the work of others, so it is not tried for ever. */
+  #givenUp({ run, abandoned }: Segment): SegmentOutcome {
+    const message = `the process ended ${abandoned} times in a row while it worked on this run`
+    const { id: runId, organizationId } = run
+    this.#deps.reporter.report(new Error(message), { runId, organizationId })
+    return { kind: 'failed', code: 'internal_error', message }
   }
 
   async #conclude(segment: Segment, outcome: SegmentOutcome | WorkflowOutcome): Promise<AdvanceOutcome> {

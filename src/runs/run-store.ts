@@ -90,6 +90,8 @@ export interface Segment {
   readonly use: RunUse
   /** Approvals filed for the pause that is open, answered or not. */
   readonly approvals: readonly string[]
+  /** Segments before this one, in a row, that ended with their process and without the run getting on. */
+  readonly abandoned: number
 }
 
 export type BeginOutcome =

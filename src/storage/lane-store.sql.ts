@@ -49,7 +49,7 @@ export const LOCK_LANE = statement(
  */
 export const REAP_LANE = statement(
   'lane_reap',
-  `UPDATE agent.runs SET status = 'queued', segment_id = NULL, wake_at = NULL
+  `UPDATE agent.runs SET status = 'queued', segment_id = NULL, wake_at = NULL, abandoned = abandoned + 1
    WHERE id IN (
      SELECT r.id FROM agent.runs mine
      JOIN agent.runs r ON r.organization_id = mine.organization_id AND r.lane = mine.lane AND r.status = 'running'

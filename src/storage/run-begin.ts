@@ -27,7 +27,10 @@ export async function beginRun(tx: Transaction, { runId, segmentId, rules }: Beg
   const run = runOf(row)
   const saved = await readSession(tx, runId)
   const approvals = saved?.pause === null || saved === null ? [] : await approvalsOf(tx, runId, saved.pause.id)
-  return { kind: 'begun', segment: { id: segmentId, run, saved, approvals, use: await useOf(tx, run, row.now) } }
+  return {
+    kind: 'begun',
+    segment: { id: segmentId, run, saved, approvals, abandoned: row.abandoned, use: await useOf(tx, run, row.now) },
+  }
 }
 
 async function notBegun(tx: Queryable, runId: string): Promise<BeginOutcome> {

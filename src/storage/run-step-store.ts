@@ -25,7 +25,8 @@ const RECORD = statement(
   `WITH owned AS (
      UPDATE agent.runs r SET
        tool_calls = $4::integer + coalesce((SELECT sum(c.tool_calls) FROM agent.runs c WHERE c.parent_run_id = r.id), 0)::integer,
-       failures = CASE WHEN $5::boolean THEN 0 ELSE r.failures END
+       failures = CASE WHEN $5::boolean THEN 0 ELSE r.failures END,
+       abandoned = CASE WHEN $5::boolean THEN 0 ELSE r.abandoned END
      WHERE r.id = $1::uuid AND r.segment_id = $2::uuid AND r.status = 'running'
      RETURNING r.id, r.organization_id, r.root_run_id, r.lane, r.tool_calls, r.wake_counter
    ), changes AS (

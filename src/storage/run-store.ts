@@ -85,7 +85,7 @@ class SqlRunStore implements RunStore {
       await own(tx, segment, {
         turns: sql<number>`turns + 1`,
         tool_calls: turn.toolCalls,
-        ...(turn.progressed ? { failures: 0 } : {}),
+        ...(turn.progressed ? { failures: 0, abandoned: 0 } : {}),
       })
       await saveSession(tx, segment, turn.saved)
       await tx.kysely
@@ -258,7 +258,7 @@ class SqlRunStore implements RunStore {
 async function own(
   db: Queryable,
   segment: Segment,
-  change: { turns?: RawBuilder<number>; tool_calls?: number; failures?: number },
+  change: { turns?: RawBuilder<number>; tool_calls?: number; failures?: number; abandoned?: number },
 ): Promise<void> {
   const updated = await db.kysely
     .updateTable('agent.runs')

@@ -247,6 +247,7 @@ interface RunsTable {
   tool_calls: Generated<number>
   wake_counter: Generated<number>
   failures: Generated<number>
+  abandoned: Generated<number>
   segment_id: string | null
   begun_at: NullableInstant
   deadline: Instant

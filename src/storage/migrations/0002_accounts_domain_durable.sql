@@ -381,6 +381,9 @@ CREATE INDEX runs_waiting ON agent.runs (organization_id, lane, (coalesce(wake_a
 CREATE INDEX runs_deadline ON agent.runs (deadline)
   WHERE status IN ('queued', 'parked') AND held_at IS NULL AND source <> 'library';
 
+-- Segments in a row that ended with their process, since the run last got on.
+ALTER TABLE agent.runs ADD COLUMN abandoned integer NOT NULL DEFAULT 0;
+
 -- Who let a held run go on.
 ALTER TABLE agent.run_control
   ADD COLUMN released_at timestamptz,
