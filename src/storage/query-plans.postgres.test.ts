@@ -118,10 +118,17 @@ const readWhole = (scans: readonly PlanNode[]): readonly string[] =>
   scans.filter((node) => !isLookup(node)).map((node) => `${node['Node Type']} on ${node['Relation Name']}`)
 
 test.each([
-  ['no index fits', 'SELECT FROM agent.spans WHERE name = $1::text', 'Seq Scan on spans'],
-  ['an organization has many', 'SELECT FROM agent.spans WHERE organization_id = $1::uuid', 'Bitmap Heap Scan on spans'],
+  ['no index fits', 'SELECT FROM agent.spans WHERE name = $1::text', /^Seq Scan on spans$/],
+  // By way of an index each time; which is cheapest depends on whether autovacuum has been there.
+  [
+    'an organization has many',
+    'SELECT FROM agent.spans WHERE organization_id = $1::uuid',
+    /^(Bitmap Heap|Index|Index Only) Scan on spans$/,
+  ],
 ])('a statement is found out when %s', async (_why, text, expected) => {
-  expect(readWhole(scansOf(await planOf(db.database, { name: 'planted', text })))).toEqual([expected])
+  expect(readWhole(scansOf(await planOf(db.database, { name: 'planted', text })))).toEqual([
+    expect.stringMatching(expected),
+  ])
 })
 
 test.each<readonly [Statement, readonly string[]]>([
